@@ -1,0 +1,58 @@
+"""Settings as frozen records. Every default is stated here and nowhere else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one call, one execution, one turn may use."""
+
+    signals_per_execution: int = 10_000
+    payload_warning_bytes: int = 2 * 1024 * 1024
+    payload_bytes: int = 64 * 1024 * 1024
+    id_bytes: int = 255
+    history_warning_events: int = 10_000
+    page_size: int = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreConfig:
+    """How the database is used. `synchronous="normal"` may lose the last second on power loss, never on a crash."""
+
+    synchronous: str = "full"
+    busy_deadline_s: float = 30.0
+    checkpoint_wal_bytes: int = 16 * 1024 * 1024
+    readers: int = 2
+    batch_size: int = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerConfig:
+    """How much one worker takes on, and how long its word counts."""
+
+    turn_slots: int = 1_000
+    task_slots: int = 100
+    task_threads: int = 32
+    cached_executions: int = 10_000
+    lease_s: float = 30.0
+    queues: tuple[str, ...] = ("default",)
+    shutdown_grace_s: float = 10.0
+    turn_warning_s: float = 2.0
+    turn_limit_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineConfig:
+    """Everything an Engine can be told. The worker's part is ignored by an engine without workflows and tasks."""
+
+    limits: Limits = field(default_factory=Limits)
+    store: StoreConfig = field(default_factory=StoreConfig)
+    worker: WorkerConfig = field(default_factory=WorkerConfig)
+    timer_resolution_s: float = 0.1
+    poll_s: float = 0.25
+    hint_poll_s: float = 0.02
+    crash_attempts: int = 5
+    stuck_retry_s: float = 300.0
+    request_ttl_s: float = 24 * 3600.0

@@ -1,0 +1,159 @@
+"""Executions: start, signal, cancel, terminate, look."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Protocol
+
+import msgspec
+from msgspec import Raw
+
+from holdfast.model.events import HistoryEvent
+from holdfast.model.executions import DeadLetter, Execution, Status, TaskRow, TimerRow
+from holdfast.model.values import NULL
+
+
+class StartWorkflow(msgspec.Struct, frozen=True, kw_only=True):
+    """Start an execution, or find the open one that has this workflow id.
+
+    `request_id` makes a retry of this very call harmless: it answers what the first one did.
+    """
+
+    org: str
+    kind: str
+    version: str | None = None
+    workflow_id: str | None = None
+    input: Raw = NULL
+    queue: str = "default"
+    priority: int = 0
+    metadata: dict[str, str] | None = None
+    request_id: str | None = None
+
+
+class StartAnswer(msgspec.Struct, frozen=True):
+    workflow_execution_id: str
+    workflow_id: str
+    workflow_created: bool
+
+
+class SignalWorkflow(msgspec.Struct, frozen=True, kw_only=True):
+    org: str
+    workflow_execution_id: str
+    signal_name: str
+    signal_value: Raw = NULL
+    request_id: str | None = None
+
+
+class SignalResponse(msgspec.Struct, frozen=True):
+    """`signal_event_sequence` is the number of the signal in the execution's history."""
+
+    signal_event_sequence: int
+    signal_delivered: bool = True
+
+
+class SignalWithStart(msgspec.Struct, frozen=True, kw_only=True):
+    """One atomic step: find the open execution of `workflow_id` or start it, and append the signal."""
+
+    org: str
+    workflow_id: str
+    kind: str
+    version: str | None = None
+    input: Raw = NULL
+    queue: str = "default"
+    priority: int = 0
+    metadata: dict[str, str] | None = None
+    signal_name: str
+    signal_value: Raw = NULL
+    request_id: str | None = None
+
+
+class SignalWithStartResponse(msgspec.Struct, frozen=True):
+    workflow_execution_id: str
+    workflow_created: bool
+    signal_event_sequence: int
+    signal_delivered: bool = True
+
+
+class CancelExecution(msgspec.Struct, frozen=True, kw_only=True):
+    org: str
+    workflow_execution_id: str
+    reason: str = ""
+
+
+class TerminateExecution(msgspec.Struct, frozen=True, kw_only=True):
+    org: str
+    workflow_execution_id: str
+    reason: str = ""
+
+
+class ResumeExecution(msgspec.Struct, frozen=True, kw_only=True):
+    """Let a stuck execution be tried again at once."""
+
+    org: str
+    workflow_execution_id: str
+
+
+class Changed(msgspec.Struct, frozen=True):
+    """Whether the call changed anything."""
+
+    changed: bool
+
+
+class ListExecutions(msgspec.Struct, frozen=True, kw_only=True):
+    org: str
+    statuses: tuple[Status, ...] = ()
+    kinds: tuple[str, ...] = ()
+    workflow_id: str | None = None
+    queue: str | None = None
+    created_from: int | None = None
+    created_before: int | None = None
+    cursor: str | None = None
+    limit: int = 100
+
+
+class ExecutionPage(msgspec.Struct, frozen=True):
+    """One page, newest first. `next_cursor` is None on the last one."""
+
+    items: tuple[Execution, ...]
+    next_cursor: str | None = None
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """How a closed execution ended: its last event."""
+
+    status: Status
+    last_event: HistoryEvent
+
+
+class Executions(Protocol):
+    def start(self, request: StartWorkflow) -> Awaitable[StartAnswer]: ...
+
+    def signal(self, request: SignalWorkflow) -> Awaitable[SignalResponse]: ...
+
+    def signal_with_start(self, request: SignalWithStart) -> Awaitable[SignalWithStartResponse]: ...
+
+    def cancel(self, request: CancelExecution) -> Awaitable[Changed]: ...
+
+    def terminate(self, request: TerminateExecution) -> Awaitable[Changed]: ...
+
+    def resume(self, request: ResumeExecution) -> Awaitable[Changed]: ...
+
+    def get(self, org: str, execution_id: str) -> Awaitable[Execution]: ...
+
+    def find(self, org: str, workflow_id: str) -> Awaitable[Execution]: ...
+
+    def list(self, request: ListExecutions) -> Awaitable[ExecutionPage]: ...
+
+    def count(self, org: str) -> Awaitable[dict[Status, int]]: ...
+
+    def history(self, org: str, execution_id: str, after: int = 0, limit: int | None = None) -> Awaitable[list[HistoryEvent]]: ...
+
+    def tasks(self, org: str, execution_id: str) -> Awaitable[list[TaskRow]]: ...
+
+    def timers(self, org: str, execution_id: str) -> Awaitable[list[TimerRow]]: ...
+
+    def dead_letters(self, org: str, execution_id: str | None = None, limit: int = 100) -> Awaitable[list[DeadLetter]]: ...
+
+    def outcome(self, org: str, execution_id: str) -> Awaitable[Outcome]:
+        """Waits until the execution is closed."""
+        ...

@@ -1,0 +1,65 @@
+"""Upkeep: what the background services ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+import msgspec
+
+
+class DueWork(msgspec.Struct, frozen=True):
+    """What one pass over the due timers, due tasks and expired sessions did. `more` asks for another pass at once."""
+
+    timers_fired: int = 0
+    tasks_timed_out: int = 0
+    sessions_expired: int = 0
+    turns_reclaimed: int = 0
+    tasks_reclaimed: int = 0
+    more: bool = False
+
+
+class RecoveryReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What `recover()` found and did."""
+
+    open_executions: int = 0
+    sessions_expired: int = 0
+    turns_reclaimed: int = 0
+    tasks_reclaimed: int = 0
+    timers_fired: int = 0
+    made_ready: int = 0
+    timers_restored: int = 0
+    tasks_restored: int = 0
+    stuck: tuple[str, ...] = ()
+
+    @property
+    def repaired(self) -> int:
+        return self.made_ready + self.timers_restored + self.tasks_restored
+
+
+class Upkeep(Protocol):
+    def run_due(self) -> Awaitable[DueWork]:
+        """Fire due timers, time out due tasks, take back what expired sessions held: one page of each."""
+        ...
+
+    def next_due_at(self) -> Awaitable[int | None]: ...
+
+    def watch_due(self, callback: Callable[[int], None]) -> None:
+        """`callback(at)` is called, on the loop, whenever something becomes due at an instant."""
+        ...
+
+    def claim(self) -> Awaitable[int]:
+        """Claim unleased work for the sessions of this process; how much was handed out."""
+        ...
+
+    def look_around(self) -> Awaitable[bool]:
+        """Notice what other processes have committed: news, closed executions, new work. True if there was anything."""
+        ...
+
+    def forget(self) -> Awaitable[None]:
+        """Forget request ids older than their time to live."""
+        ...
+
+    def now(self) -> int: ...
+
+    def recover(self) -> Awaitable[RecoveryReport]: ...

@@ -1,0 +1,216 @@
+"""Workers: a session, the work handed to it, and what it reports."""
+
+from __future__ import annotations
+
+import concurrent.futures
+from collections.abc import Awaitable
+from enum import StrEnum
+from typing import Protocol
+
+import msgspec
+from msgspec import Raw
+
+from holdfast.model.commands import StepOutcome, Turn
+from holdfast.model.events import HistoryEvent
+from holdfast.model.executions import StuckReason
+from holdfast.model.values import NULL, Failure, TaskTimeouts, Token, Wait
+
+
+class RegisterWorker(msgspec.Struct, frozen=True, kw_only=True):
+    """Open a session. `builds` maps (workflow kind, version) to a fingerprint of the code."""
+
+    org: str
+    session: str
+    host: str
+    pid: int
+    queues: tuple[str, ...] = ("default",)
+    builds: dict[tuple[str, str], str]
+    task_kinds: tuple[str, ...] = ()
+    turn_slots: int
+    task_slots: int
+    lease_s: float
+
+
+class TurnWork(msgspec.Struct, frozen=True):
+    """An execution to run a turn of. `events` are its newest events, up to `last_seq`; earlier ones are in the history."""
+
+    execution_id: str
+    workflow_id: str
+    kind: str
+    version: str
+    token: Token
+    last_seq: int
+    events: tuple[HistoryEvent, ...]
+    scheduled_at: int
+
+
+class News(msgspec.Struct, frozen=True):
+    """Events that reached an execution while this session holds it. Without `events` they are to be read."""
+
+    execution_id: str
+    last_seq: int
+    events: tuple[HistoryEvent, ...] = ()
+
+
+class TaskWork(msgspec.Struct, frozen=True, kw_only=True):
+    """One attempt of a task. `token.epoch` is the attempt's number."""
+
+    execution_id: str
+    task_no: int
+    kind: str
+    token: Token
+    input: Raw = NULL
+    timeouts: TaskTimeouts
+    scheduled_at: int
+    started_at: int
+    details: Raw | None = None
+
+
+class TaskStop(msgspec.Struct, frozen=True):
+    """An attempt that no longer counts: cancelled, timed out, or its execution is closed."""
+
+    execution_id: str
+    task_no: int
+    attempt: int
+    reason: str
+
+
+class LostTurn(msgspec.Struct, frozen=True):
+    """The session no longer holds this execution: it was closed from outside, or the lease passed on."""
+
+    execution_id: str
+    epoch: int
+
+
+Work = TurnWork | News | TaskWork | TaskStop | LostTurn
+
+
+class CompleteTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """What the holder of an execution has to record, in this order: `turns`, then `steps`, then `after_steps`.
+
+    `base_seq` is the last event the worker knows. `after_steps` is a turn run ahead on the assumption that nothing else
+    has come in between: if something has, only `turns` and `steps` are recorded and the answer says so.
+    `waiting_for` is given when the program has gone quiet and holds nothing in the worker: the lease may end.
+    """
+
+    org: str
+    execution_id: str
+    token: Token
+    base_seq: int
+    worker: str
+    turns: tuple[Turn, ...] = ()
+    steps: tuple[StepOutcome, ...] = ()
+    after_steps: Turn | None = None
+    waiting_for: tuple[Wait, ...] | None = None
+    unread: tuple[int, ...] = ()
+
+
+class TurnVerdict(StrEnum):
+    RECORDED = "recorded"
+    STEPS_ONLY = "steps_only"
+    UNREAD = "unread"
+    """Not closed: signals or a cancel came that the turn has not seen. Run it again with them."""
+
+
+class TurnAnswer(msgspec.Struct, frozen=True):
+    """`first_seq` is the number the first of the recorded rows got; `released` that the lease is over."""
+
+    verdict: TurnVerdict
+    first_seq: int
+    last_seq: int
+    released: bool
+    closed: bool = False
+
+
+class ParkTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """The program can't go on: park the execution as stuck with the reason and give the lease back."""
+
+    org: str
+    execution_id: str
+    token: Token
+    reason: StuckReason
+
+
+class ReleaseWork(msgspec.Struct, frozen=True, kw_only=True):
+    """Hand back unstarted or interrupted work: another worker takes it at once, and no attempt is counted."""
+
+    org: str
+    session: str
+    turns: tuple[tuple[str, Token], ...] = ()
+    tasks: tuple[tuple[str, int, Token], ...] = ()
+
+
+class CompleteTask(msgspec.Struct, frozen=True, kw_only=True):
+    org: str
+    session: str
+    execution_id: str
+    task_no: int
+    token: Token
+    result: Raw = NULL
+
+
+class FailTask(msgspec.Struct, frozen=True, kw_only=True):
+    org: str
+    session: str
+    execution_id: str
+    task_no: int
+    token: Token
+    failure: Failure
+
+
+class TaskBeat(msgspec.Struct, frozen=True, kw_only=True):
+    """A sign of life from the body of a task."""
+
+    execution_id: str
+    task_no: int
+    token: Token
+    details: Raw | None = None
+    progress: float | None = None
+
+
+class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
+    """The session is alive; so are these task bodies."""
+
+    org: str
+    session: str
+    lease_s: float
+    tasks: tuple[TaskBeat, ...] = ()
+
+
+class HeartbeatAnswer(msgspec.Struct, frozen=True):
+    """`alive` is False when the session had expired and its leases are gone; `stale` are attempts that no longer count."""
+
+    alive: bool
+    stale: tuple[tuple[str, int], ...] = ()
+
+
+class Workers(Protocol):
+    def register(self, request: RegisterWorker) -> Awaitable[None]: ...
+
+    def poll(self, session: str) -> Awaitable[list[Work]]:
+        """Waits until there is work for this session. One waiter per session."""
+        ...
+
+    def complete_turn(self, request: CompleteTurn) -> Awaitable[TurnAnswer]: ...
+
+    def park_turn(self, request: ParkTurn) -> Awaitable[None]: ...
+
+    def complete_task(self, request: CompleteTask) -> Awaitable[None]: ...
+
+    def fail_task(self, request: FailTask) -> Awaitable[None]: ...
+
+    def heartbeat(self, request: Heartbeat) -> concurrent.futures.Future[HeartbeatAnswer]:
+        """Callable from any thread, so that a busy event loop does not cost the lease."""
+        ...
+
+    def release(self, request: ReleaseWork) -> Awaitable[None]: ...
+
+    def drain(self, session: str) -> Awaitable[None]:
+        """Hand out nothing more to this session."""
+        ...
+
+    def unregister(self, org: str, session: str) -> Awaitable[None]:
+        """End the session; whatever it still holds is up for claim at once."""
+        ...
+
+    def history(self, org: str, execution_id: str, after: int = 0, limit: int | None = None) -> Awaitable[list[HistoryEvent]]: ...

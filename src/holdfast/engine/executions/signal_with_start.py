@@ -1,0 +1,31 @@
+"""Signal the open execution of a workflow id, starting it first if there is none: one atomic step."""
+
+from __future__ import annotations
+
+from holdfast.contract.executions import SignalWithStart, SignalWithStartResponse
+from holdfast.engine.operation import Operation
+from holdfast.engine.rules.signalling import append_signal, check_signal
+from holdfast.engine.rules.starting import begin, choose_version, open_execution
+from holdfast.engine.rules.workspace import Workspace
+from holdfast.store.protocol import LoadPlan
+
+
+class SignalWithStartWorkflow(Operation[SignalWithStart, SignalWithStartResponse]):
+    __slots__ = ()
+    ANSWER = SignalWithStartResponse
+
+    def plan(self, plan: LoadPlan) -> None:
+        request = self.request
+        plan.definitions.add((request.org, request.kind))
+        plan.workflow_keys.add((request.org, request.workflow_id))
+
+    def decide(self, ws: Workspace) -> SignalWithStartResponse:
+        request = self.request
+        execution = open_execution(ws, request.org, request.workflow_id)
+        created = execution is None
+        if execution is None:
+            execution = begin(ws, request, choose_version(ws, request.org, request.kind, request.version))
+        else:
+            check_signal(ws, execution)
+        sequence = append_signal(ws, execution, request)
+        return SignalWithStartResponse(execution.id, created, sequence)

@@ -1,0 +1,38 @@
+"""What every operation is: names what it needs, then decides.
+
+`plan` adds to the load plan. `decide` gets the loaded records and answers, or raises a HoldfastError to refuse; a refusal
+changes nothing. It may be run more than once (a retried transaction loads and decides afresh), so it keeps no state.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Generic, TypeVar
+
+from holdfast.engine.rules.workspace import Workspace
+from holdfast.store.protocol import LoadPlan
+
+Request = TypeVar("Request")
+Answer = TypeVar("Answer")
+
+
+class Operation(Generic[Request, Answer]):
+    """One change of state. `PATIENT` operations wait out a full disk instead of being refused: their caller has done
+    work that must not be lost."""
+
+    __slots__ = ("request",)
+
+    PATIENT: ClassVar[bool] = False
+    ANSWER: ClassVar[type[Any] | None] = None
+    """The answer's type, for operations whose request may carry a request id."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+
+    def plan(self, plan: LoadPlan) -> None:
+        raise NotImplementedError
+
+    def decide(self, ws: Workspace) -> Answer:
+        raise NotImplementedError
+
+    def undecided(self, ws: Workspace) -> None:
+        """Called when `decide` refused: for what must happen all the same."""

@@ -1,0 +1,59 @@
+"""Who waits for the end of an execution, and how the latest ones ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+
+from holdfast.contract.executions import Outcome
+
+Key = tuple[str, str]
+"""Org and execution id."""
+
+REMEMBERED = 4_096
+REMEMBERED_BYTES = 16_384
+
+
+class Outcomes:
+    """All on the event loop. A few thousand recent outcomes are remembered, small results only, to spare a read."""
+
+    def __init__(self) -> None:
+        self._recent: OrderedDict[Key, Outcome] = OrderedDict()
+        self._waiting: dict[Key, list[asyncio.Future[Outcome]]] = {}
+
+    @property
+    def awaited(self) -> list[Key]:
+        return list(self._waiting)
+
+    def recent(self, key: Key) -> Outcome | None:
+        return self._recent.get(key)
+
+    def wait(self, key: Key, loop: asyncio.AbstractEventLoop) -> asyncio.Future[Outcome]:
+        future: asyncio.Future[Outcome] = loop.create_future()
+        self._waiting.setdefault(key, []).append(future)
+        return future
+
+    def forget(self, key: Key, future: asyncio.Future[Outcome]) -> None:
+        """The waiter has gone away."""
+        futures = self._waiting.get(key)
+        if futures is not None and future in futures:
+            futures.remove(future)
+            if not futures:
+                del self._waiting[key]
+
+    def closed(self, key: Key, outcome: Outcome) -> None:
+        result = getattr(outcome.last_event.body, "result", b"")
+        if len(memoryview(result)) <= REMEMBERED_BYTES:
+            self._recent[key] = outcome
+            if len(self._recent) > REMEMBERED:
+                self._recent.popitem(last=False)
+        for future in self._waiting.pop(key, ()):
+            if not future.done():
+                future.set_result(outcome)
+
+    def stop(self, error: BaseException) -> None:
+        for futures in self._waiting.values():
+            for future in futures:
+                if not future.done():
+                    future.set_exception(error)
+        self._waiting.clear()

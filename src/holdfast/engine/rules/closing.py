@@ -1,0 +1,48 @@
+"""Ending an execution: nothing of it may outlive it."""
+
+from __future__ import annotations
+
+from holdfast.contract.workers import TaskStop
+from holdfast.engine.rules.leases import let_go
+from holdfast.engine.rules.workspace import Workspace
+from holdfast.model.events import EventBody
+from holdfast.model.executions import DeadLetter, Execution, State
+
+
+def close(ws: Workspace, execution: Execution, state: State, body: EventBody) -> None:
+    """Append the last event, drop tasks, timers and the ready row, and tell those who wait for the end."""
+    event = ws.append(execution, body)
+    execution.state = state
+    execution.closed_at = event.at
+    execution.waiting_for = ()
+    execution.stuck = None
+    if execution.ready is not None:
+        let_go(ws, execution)
+    if execution.open_tasks or execution.open_timers:
+        _drop_rows(ws, execution)
+    ws.close_outcome(execution, event)
+
+
+def _drop_rows(ws: Workspace, execution: Execution) -> None:
+    for key, task in list(ws.loaded.tasks.items()):
+        if key[0] == execution.id:
+            ws.loaded.tasks.pop(key)
+            ws.changes.changed_tasks.pop(key, None)
+            if task.worker is not None:
+                ws.work.append((task.worker, TaskStop(task.execution_id, task.task_no, task.attempt, "closed")))
+    # Rows made in this batch must not be written after the purge.
+    ws.changes.new_tasks = [task for task in ws.changes.new_tasks if task.execution_id != execution.id]
+    ws.changes.new_timers = [timer for timer in ws.changes.new_timers if timer.execution_id != execution.id]
+    ws.changes.purge.append(execution.id)
+    execution.open_tasks = execution.open_timers = 0
+
+
+def bury_unread(ws: Workspace, execution: Execution, seqs: tuple[int, ...], seen: int) -> None:
+    """Signals the program never read become dead letters: those it saw and left, and those after `seen`."""
+    reason = "closed_before_read"
+    for seq in seqs:
+        ws.changes.dead_letters.append(
+            DeadLetter(execution_id=execution.id, seq=seq, org=execution.org, reason=reason, at=ws.now)
+        )
+    if execution.call_seq > seen:
+        ws.changes.bury.append((execution.id, seen, reason))

@@ -1,0 +1,159 @@
+"""The life of a task: scheduled, started, retried, finished."""
+
+from __future__ import annotations
+
+from holdfast.contract.workers import TaskStop, TaskWork
+from holdfast.engine.rules.leases import NONCE_MASK, wake
+from holdfast.engine.rules.workspace import Workspace
+from holdfast.model.events import TaskCompleted, TaskFailed, TaskScheduled
+from holdfast.model.executions import Execution, TaskRow
+from holdfast.model.values import MICRO, Failure, Payload, Token
+
+
+def schedule(ws: Workspace, execution: Execution, event: TaskScheduled) -> None:
+    task = TaskRow(
+        execution_id=execution.id,
+        task_no=event.task_no,
+        org=execution.org,
+        kind=event.kind,
+        queue=event.queue,
+        priority=event.priority,
+        input=event.input,
+        retry=event.retry,
+        timeouts=event.timeouts,
+        scheduled_at=ws.now,
+    )
+    task.due_at = _overall_deadline(task)
+    execution.open_tasks += 1
+    ws.add_task(task)
+    ws.expect(task.due_at)
+    offer(ws, task)
+
+
+def offer(ws: Workspace, task: TaskRow) -> None:
+    """Start it at once if a session of this process can take it."""
+    session = ws.place.for_task(task)
+    if session is not None:
+        start_attempt(ws, task, session)
+
+
+def start_attempt(ws: Workspace, task: TaskRow, session: str) -> None:
+    task.attempt += 1
+    task.nonce = ws.entropy() & NONCE_MASK
+    task.worker = session
+    task.started_at = ws.now
+    task.heartbeat_at = None
+    task.not_before_at = 0
+    task.due_at = _attempt_deadline(task, ws.now)
+    ws.touch_task(task)
+    ws.expect(task.due_at)
+    ws.work.append(
+        (
+            session,
+            TaskWork(
+                execution_id=task.execution_id,
+                task_no=task.task_no,
+                kind=task.kind,
+                token=Token(task.attempt, task.nonce),
+                input=task.input,
+                timeouts=task.timeouts,
+                scheduled_at=task.scheduled_at,
+                started_at=ws.now,
+                details=task.details,
+            ),
+        )
+    )
+
+
+def _overall_deadline(task: TaskRow) -> int | None:
+    limit_s = task.timeouts.schedule_to_close_s
+    return None if limit_s is None else task.scheduled_at + int(limit_s * MICRO)
+
+
+def _attempt_deadline(task: TaskRow, beat_at: int) -> int:
+    """The nearest of: end of this attempt, end of all attempts, silence of the body since `beat_at`."""
+    assert task.started_at is not None, "only a started attempt has a deadline"
+    due_at = task.started_at + int(task.timeouts.start_to_close_s * MICRO)
+    overall = _overall_deadline(task)
+    if overall is not None:
+        due_at = min(due_at, overall)
+    if task.timeouts.heartbeat_s is not None:
+        due_at = min(due_at, beat_at + int(task.timeouts.heartbeat_s * MICRO))
+    return due_at
+
+
+def beat(ws: Workspace, task: TaskRow) -> None:
+    task.heartbeat_at = ws.now
+    task.due_at = _attempt_deadline(task, ws.now)
+    ws.touch_task(task)
+    ws.expect(task.due_at)
+
+
+def complete(ws: Workspace, execution: Execution, task: TaskRow, result: Payload) -> None:
+    _forget(ws, execution, task)
+    ws.append(
+        execution,
+        TaskCompleted(task_no=task.task_no, result=result, attempt=task.attempt, worker=task.worker or ""),
+    )
+    wake(ws, execution)
+
+
+def fail_attempt(
+    ws: Workspace, execution: Execution, task: TaskRow, failure: Failure, *, timeout: str = "", now: bool = False
+) -> None:
+    """The running attempt is over without a result: another one later (or `now`), or the end."""
+    if timeout != "schedule_to_close" and task.retry.allows(failure, task.attempt):
+        delay_s = 0.0 if now else task.retry.delay_s(task.attempt, f"{task.execution_id}/{task.task_no}")
+        not_before_at = ws.now + int(delay_s * MICRO)
+        overall = _overall_deadline(task)
+        if overall is None or not_before_at < overall:
+            rest(ws, task, not_before_at if delay_s else 0)
+            return
+    _forget(ws, execution, task)
+    ws.append(
+        execution,
+        TaskFailed(
+            task_no=task.task_no, failure=failure, attempt=task.attempt, timeout=timeout, worker=task.worker or ""
+        ),
+    )
+    wake(ws, execution)
+
+
+def rest(ws: Workspace, task: TaskRow, not_before_at: int) -> None:
+    """Back on the queue."""
+    task.worker = None
+    task.started_at = None
+    task.not_before_at = not_before_at
+    task.due_at = _overall_deadline(task)
+    ws.touch_task(task)
+    ws.expect(not_before_at or task.due_at)
+    if not not_before_at:
+        offer(ws, task)
+
+
+def cancel(ws: Workspace, execution: Execution, task: TaskRow) -> None:
+    """The program no longer wants it: the row goes, a running body is told, a later report is stale."""
+    if task.worker is not None:
+        ws.work.append((task.worker, TaskStop(task.execution_id, task.task_no, task.attempt, "cancelled")))
+    _forget(ws, execution, task)
+
+
+def time_out(ws: Workspace, execution: Execution, task: TaskRow) -> None:
+    """`due_at` has passed: say which limit it was, stop the body, try again if the policy allows."""
+    overall = _overall_deadline(task)
+    if overall is not None and overall <= ws.now:
+        name, limit_s = "schedule_to_close", task.timeouts.schedule_to_close_s
+    elif task.started_at is not None and task.started_at + int(task.timeouts.start_to_close_s * MICRO) <= ws.now:
+        name, limit_s = "start_to_close", task.timeouts.start_to_close_s
+    else:
+        name, limit_s = "heartbeat", task.timeouts.heartbeat_s
+    if task.worker is not None:
+        ws.work.append((task.worker, TaskStop(task.execution_id, task.task_no, task.attempt, "timed_out")))
+    failure = Failure(type="TimeoutError", message=f"{name} of {limit_s} s passed", code=f"{name}_timeout")
+    fail_attempt(ws, execution, task, failure, timeout=name)
+
+
+def _forget(ws: Workspace, execution: Execution, task: TaskRow) -> None:
+    execution.open_tasks -= 1
+    ws.touch(execution)
+    ws.drop_task(task)

@@ -1,0 +1,1 @@
+"""Operations of the worker that runs an execution."""

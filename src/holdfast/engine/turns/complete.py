@@ -1,0 +1,137 @@
+"""Record what the holder of an execution did: turns, finished steps, and perhaps its end.
+
+Refused whole when the lease has passed on. A turn run ahead of a finished step is dropped when something else came in
+between; a closing turn is sent back while there is a signal or cancel it has not seen, at most three times.
+"""
+
+from __future__ import annotations
+
+from holdfast.contract.workers import CompleteTurn, TurnAnswer, TurnVerdict
+from holdfast.engine.operation import Operation
+from holdfast.engine.rules import commands
+from holdfast.engine.rules.closing import bury_unread
+from holdfast.engine.rules.leases import check_holder, let_go
+from holdfast.engine.rules.workspace import Workspace
+from holdfast.errors import InvalidRequest
+from holdfast.model.commands import CLOSING, CancelTask, CancelTimer, StepOutcome, Turn
+from holdfast.model.events import StepCompleted, StepFailed, TurnCompleted
+from holdfast.model.executions import Execution
+from holdfast.store.protocol import LoadPlan
+
+CLOSE_ROUNDS = 3
+
+
+class Complete(Operation[CompleteTurn, TurnAnswer]):
+    __slots__ = ()
+    PATIENT = True
+
+    def plan(self, plan: LoadPlan) -> None:
+        request = self.request
+        plan.executions.add(request.execution_id)
+        turns = request.turns if request.after_steps is None else (*request.turns, request.after_steps)
+        for turn in turns:
+            for command in turn.commands:
+                if isinstance(command, CancelTask):
+                    plan.tasks.add((request.execution_id, command.task_no))
+                elif isinstance(command, CancelTimer):
+                    plan.timers.add((request.execution_id, command.timer_no))
+
+    def decide(self, ws: Workspace) -> TurnAnswer:
+        request = self.request
+        execution = ws.execution(request.org, request.execution_id)
+        check_holder(execution, request.token)
+        turns, ahead, verdict = self._judge(execution)
+        unseen = execution.last_seq > request.base_seq
+        first_seq = execution.last_seq + 1
+        last = ahead or (turns[-1] if turns else None)
+        releasing = request.waiting_for is not None and verdict is TurnVerdict.RECORDED and not unseen
+        if last is not None and _closes(last):
+            bury_unread(ws, execution, request.unread, request.base_seq)
+        for turn in turns:
+            self._record_turn(ws, execution, turn, releasing and turn is last)
+        for step in request.steps:
+            _record_step(ws, execution, step)
+        if ahead is not None:
+            if ahead.up_to != execution.last_seq:
+                raise InvalidRequest(f"a turn ahead must see the last step ({execution.last_seq})", field="after_steps")
+            self._record_turn(ws, execution, ahead, releasing)
+        if execution.is_open:
+            self._settle(ws, execution, verdict, releasing)
+        return TurnAnswer(verdict, first_seq, execution.last_seq, execution.ready is None, not execution.is_open)
+
+    def _judge(self, execution: Execution) -> tuple[tuple[Turn, ...], Turn | None, TurnVerdict]:
+        """Which turns may be recorded as they are."""
+        request = self.request
+        turns, ahead = request.turns, request.after_steps
+        if request.base_seq > execution.last_seq:
+            raise InvalidRequest(
+                f"base_seq {request.base_seq} lies beyond the history ({execution.last_seq})", field="base_seq"
+            )
+        if ahead is not None and execution.last_seq > request.base_seq:
+            return turns, None, TurnVerdict.STEPS_ONLY
+        if turns and ahead is None and _closes(turns[-1]):
+            unread = execution.call_seq > request.base_seq
+            if unread and execution.close_rounds < CLOSE_ROUNDS:
+                return turns[:-1], None, TurnVerdict.UNREAD
+        return turns, ahead, TurnVerdict.RECORDED
+
+    def _record_turn(self, ws: Workspace, execution: Execution, turn: Turn, releasing: bool) -> None:
+        execution.seen_seq = max(execution.seen_seq, turn.up_to)
+        for command in turn.commands:
+            commands.apply(ws, execution, command, turn.up_to)
+        # A turn that leaves no row of its own is recorded by this one: replay must know that it took place.
+        if execution.is_open and (releasing or not turn.commands):
+            ws.append(
+                execution,
+                TurnCompleted(
+                    up_to=turn.up_to,
+                    scheduled_at=turn.scheduled_at,
+                    started_at=turn.started_at,
+                    worker=self.request.worker,
+                    waiting_for=self.request.waiting_for or () if releasing else (),
+                ),
+            )
+
+    def _settle(self, ws: Workspace, execution: Execution, verdict: TurnVerdict, releasing: bool) -> None:
+        execution.close_rounds = execution.close_rounds + 1 if verdict is TurnVerdict.UNREAD else 0
+        execution.crashes = 0
+        execution.stuck = None
+        ws.touch(execution)
+        if releasing:
+            execution.waiting_for = self.request.waiting_for or ()
+            let_go(ws, execution)
+
+
+def _closes(turn: Turn) -> bool:
+    return bool(turn.commands) and isinstance(turn.commands[-1], CLOSING)
+
+
+def _record_step(ws: Workspace, execution: Execution, step: StepOutcome) -> None:
+    if step.failure is None:
+        ws.append(
+            execution,
+            StepCompleted(
+                up_to=step.up_to,
+                step_no=step.step_no,
+                name=step.name,
+                result=step.result,
+                attempts=step.attempts,
+                started_at=step.started_at,
+                finished_at=step.finished_at,
+                line=step.line,
+            ),
+        )
+        return
+    ws.append(
+        execution,
+        StepFailed(
+            up_to=step.up_to,
+            step_no=step.step_no,
+            name=step.name,
+            failure=step.failure,
+            attempts=step.attempts,
+            started_at=step.started_at,
+            finished_at=step.finished_at,
+            line=step.line,
+        ),
+    )

@@ -1,0 +1,251 @@
+"""Group commit: operations that wait together become one transaction.
+
+    submit ─► queue ─► (store's writer) take ─► plan ─► load ─► decide ─► write ─► commit ─► answers, post, outcomes
+
+Callers are answered only after the commit. A refusal is an answer: it never spoils the batch. A request id is stored with
+the effect of its request, so that a retry after a lost answer gets the first answer again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+from collections import deque
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from typing import Any, TypeVar
+
+import msgspec
+
+from holdfast.config import EngineConfig
+from holdfast.contract.workers import News, TurnWork, Work
+from holdfast.engine.desk import Desk, Tally
+from holdfast.engine.operation import Operation
+from holdfast.engine.rules.workspace import Entropy, Workspace
+from holdfast.errors import EngineStopped, HoldfastError, RequestMismatch, StorageFull
+from holdfast.model.events import TurnEvent
+from holdfast.model.executions import Execution, RequestRow
+from holdfast.model.values import Token
+from holdfast.store.protocol import Changes, Loaded, LoadPlan
+
+Answer = TypeVar("Answer")
+AnyFuture = asyncio.Future[Any] | concurrent.futures.Future[Any]
+FULL_RETRY_S = 0.25
+
+
+class Member:
+    """An operation and whoever waits for its answer."""
+
+    __slots__ = ("answer", "future", "operation", "refusal")
+
+    def __init__(self, operation: Operation[Any, Any], future: AnyFuture) -> None:
+        self.operation = operation
+        self.future = future
+        self.answer: Any = None
+        self.refusal: BaseException | None = None
+
+    def settle(self) -> None:
+        future = self.future
+        if future.done():
+            return
+        if self.refusal is None:
+            future.set_result(self.answer)
+        else:
+            future.set_exception(self.refusal)
+
+
+class Effects:
+    """What a committed batch means for this process, beyond the answers."""
+
+    __slots__ = ("closed", "due_at", "missed", "work")
+
+    def __init__(self, ws: Workspace, missed: bool) -> None:
+        self.closed = ws.closed
+        self.due_at = ws.due_at
+        self.missed = missed
+        self.work: list[tuple[str, Work]] = []
+        for execution in ws.granted.values():
+            self._hand_over(execution, ws)
+        for execution in ws.told.values():
+            if execution.id not in ws.granted and execution.ready is not None and execution.ready.worker is not None:
+                tail = tuple(event for event in ws.appended[execution.id] if not isinstance(event.body, TurnEvent))
+                self.work.append((execution.ready.worker, News(execution.id, execution.last_seq, tail)))
+        self.work.extend(ws.work)
+
+    def _hand_over(self, execution: Execution, ws: Workspace) -> None:
+        ready = execution.ready
+        if ready is None or ready.worker is None:
+            return
+        work = TurnWork(
+            execution.id,
+            execution.workflow_id,
+            execution.kind,
+            execution.version,
+            Token(execution.epoch, execution.nonce),
+            execution.last_seq,
+            tuple(ws.appended.get(execution.id, ())),
+            ready.since_at,
+        )
+        self.work.append((ready.worker, work))
+
+
+class OperationBatch:
+    """The members of one transaction."""
+
+    __slots__ = ("_effects", "_members", "_queue", "_tally")
+
+    def __init__(self, queue: OperationQueue, members: list[Member]) -> None:
+        self._queue = queue
+        self._members = members
+
+    def plan(self) -> LoadPlan:
+        plan = LoadPlan()
+        for member in self._members:
+            operation = member.operation
+            operation.plan(plan)
+            if operation.ANSWER is not None and operation.request.request_id is not None:
+                plan.requests.add((operation.request.org, operation.request.request_id))
+        return plan
+
+    def decide(self, loaded: Loaded) -> Changes:
+        queue = self._queue
+        self._tally = Tally(queue.desk)
+        ws = Workspace(loaded, queue.config, self._tally, queue.entropy)
+        for member in self._members:
+            operation = member.operation
+            try:
+                if operation.ANSWER is not None and operation.request.request_id is not None:
+                    member.answer = _decide_once(operation, ws)
+                else:
+                    member.answer = operation.decide(ws)
+                member.refusal = None
+            except HoldfastError as refusal:
+                member.refusal = refusal
+                operation.undecided(ws)
+        self._effects = Effects(ws, self._tally.missed)
+        return ws.changes
+
+    def committed(self) -> None:
+        self._tally.apply()
+        self._queue.call(self._settle)
+
+    def _settle(self) -> None:
+        for member in self._members:
+            member.settle()
+        self._queue.on_effects(self._effects)
+
+    def failed(self, error: BaseException) -> None:
+        """Refuse, except those who wait out a full disk: their work is done and must not be lost."""
+        patient = [m for m in self._members if m.operation.PATIENT] if isinstance(error, StorageFull) else []
+        for member in self._members:
+            member.refusal = error
+        hasty = [m for m in self._members if m not in patient] if patient else self._members
+        self._queue.call(lambda: [member.settle() for member in hasty])
+        if patient:
+            self._queue.put_back(patient)
+
+    def split(self) -> Sequence[OperationBatch]:
+        return [OperationBatch(self._queue, [member]) for member in self._members]
+
+
+def _decide_once(operation: Operation[Any, Any], ws: Workspace) -> Any:
+    """Answer a repeated request as the first time; remember the answer of a new one."""
+    request = operation.request
+    key = (request.org, request.request_id)
+    assert operation.ANSWER is not None, "only operations with an answer type take request ids"
+    fingerprint = sha256(type(request).__name__.encode() + msgspec.json.encode(request)).hexdigest()
+    known = ws.loaded.requests.get(key)
+    if known is not None:
+        if known.fingerprint != fingerprint:
+            raise RequestMismatch(
+                f"request id {request.request_id!r} was used for another request: send a new id", request_id=request.request_id
+            )
+        return msgspec.json.decode(known.answer, type=operation.ANSWER)
+    answer = operation.decide(ws)
+    row = RequestRow(
+        org=request.org,
+        request_id=request.request_id,
+        fingerprint=fingerprint,
+        answer=msgspec.json.encode(answer),
+        created_at=ws.now,
+    )
+    ws.loaded.requests[key] = row
+    ws.changes.requests.append(row)
+    return answer
+
+
+class OperationQueue:
+    """Where operations wait for the next transaction. `submit` is for the event loop, `submit_from_thread` for others."""
+
+    def __init__(
+        self,
+        config: EngineConfig,
+        desk: Desk,
+        entropy: Entropy,
+        on_effects: Callable[[Effects], None],
+    ) -> None:
+        self.config = config
+        self.desk = desk
+        self.entropy = entropy
+        self.on_effects = on_effects
+        self._waiting: deque[Member] = deque()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._wake: Callable[[], None] = lambda: None
+
+    def start(self, loop: asyncio.AbstractEventLoop, wake: Callable[[], None]) -> None:
+        self._loop = loop
+        self._wake = wake
+
+    def stop(self) -> None:
+        """No more operations; those that wait are refused."""
+        self._loop = None
+        while self._waiting:
+            member = self._waiting.popleft()
+            member.refusal = EngineStopped()
+            member.settle()
+
+    def submit(self, operation: Operation[Any, Answer]) -> asyncio.Future[Answer]:
+        loop = self._loop
+        if loop is None:
+            raise EngineStopped()
+        future: asyncio.Future[Answer] = loop.create_future()
+        self._waiting.append(Member(operation, future))
+        self._wake()
+        return future
+
+    def submit_from_thread(self, operation: Operation[Any, Answer]) -> concurrent.futures.Future[Answer]:
+        if self._loop is None:
+            raise EngineStopped()
+        future: concurrent.futures.Future[Answer] = concurrent.futures.Future()
+        self._waiting.append(Member(operation, future))
+        self._wake()
+        return future
+
+    def take(self) -> OperationBatch | None:
+        waiting = self._waiting
+        if not waiting:
+            return None
+        limit = self.config.store.batch_size
+        members = []
+        while waiting and len(members) < limit:
+            members.append(waiting.popleft())
+        return OperationBatch(self, members)
+
+    def call(self, callback: Callable[[], object]) -> None:
+        """Run something on the event loop, from the writer."""
+        loop = self._loop
+        if loop is None or loop.is_closed():
+            return
+        loop.call_soon_threadsafe(callback)
+
+    def put_back(self, members: list[Member]) -> None:
+        """Try these again a little later."""
+        loop = self._loop
+        if loop is None:
+            return
+
+        def again() -> None:
+            self._waiting.extendleft(reversed(members))
+            self._wake()
+
+        loop.call_soon_threadsafe(loop.call_later, FULL_RETRY_S, again)

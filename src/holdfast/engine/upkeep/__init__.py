@@ -1,0 +1,1 @@
+"""Operations the background services ask for."""

@@ -1,0 +1,78 @@
+"""One pass over what time has brought: due timers, due tasks, expired sessions. A page of each."""
+
+from __future__ import annotations
+
+from holdfast.contract.upkeep import DueWork
+from holdfast.engine.operation import Operation
+from holdfast.engine.rules import tasks
+from holdfast.engine.rules.leases import reclaim, tell_holder, wake
+from holdfast.engine.rules.workspace import Workspace
+from holdfast.model.events import TimerFired
+from holdfast.model.values import Failure
+from holdfast.store.protocol import LoadPlan
+
+PAGE = 500
+
+
+class RunDue(Operation[None, DueWork]):
+    __slots__ = ()
+
+    def plan(self, plan: LoadPlan) -> None:
+        plan.due_timers = PAGE
+        plan.due_tasks = PAGE
+        plan.expired_workers = True
+
+    def decide(self, ws: Workspace) -> DueWork:
+        timers = _fire_timers(ws)
+        timed_out = _time_out_tasks(ws)
+        turns, lost = _take_back(ws)
+        full = len(ws.loaded.due_timers) >= PAGE or len(ws.loaded.due_tasks) >= PAGE
+        return DueWork(timers, timed_out, len(ws.loaded.expired_workers), turns, lost, full)
+
+
+def _fire_timers(ws: Workspace) -> int:
+    fired = 0
+    for timer in ws.loaded.due_timers:
+        execution = ws.loaded.executions.get(timer.execution_id)
+        # The row is gone when an operation before this one cancelled it: firing is conditional on removing it.
+        if execution is None or not execution.is_open or not ws.drop_timer(execution, timer.timer_no):
+            continue
+        ws.append(execution, TimerFired(timer_no=timer.timer_no))
+        wake(ws, execution)
+        fired += 1
+    return fired
+
+
+def _time_out_tasks(ws: Workspace) -> int:
+    count = 0
+    for key in ws.loaded.due_tasks:
+        task = ws.loaded.tasks.get(key)
+        execution = ws.loaded.executions.get(key[0])
+        if task is None or execution is None or task.due_at is None or task.due_at > ws.now:
+            continue
+        tasks.time_out(ws, execution, task)
+        count += 1
+    return count
+
+
+def _take_back(ws: Workspace) -> tuple[int, int]:
+    """Free what sessions held whose lease has passed."""
+    expired = set(ws.loaded.expired_workers)
+    turns = lost = 0
+    for execution_id in ws.loaded.held_turns:
+        execution = ws.loaded.executions[execution_id]
+        if execution.is_open and execution.ready is not None and execution.ready.worker in expired:
+            tell_holder(ws, execution)
+            reclaim(ws, execution)
+            turns += 1
+    for key in ws.loaded.held_tasks:
+        task = ws.loaded.tasks.get(key)
+        if task is not None and task.worker in expired:
+            failure = Failure(type="WorkerLost", message=f"worker {task.worker} stopped reporting", code="worker_lost")
+            tasks.fail_attempt(ws, ws.loaded.executions[key[0]], task, failure, now=True)
+            lost += 1
+    for session in expired:
+        ws.loaded.workers.pop(session, None)
+        ws.changes.workers.pop(session, None)
+        ws.changes.deleted_workers.append(session)
+    return turns, lost

@@ -1,0 +1,39 @@
+"""Hand work back: what was not started or was interrupted is free for others at once, with no attempt counted."""
+
+from __future__ import annotations
+
+from holdfast.contract.workers import ReleaseWork
+from holdfast.engine.operation import Operation
+from holdfast.engine.rules import tasks
+from holdfast.engine.rules.leases import check_holder, hand_back, offer
+from holdfast.engine.rules.workspace import Workspace
+from holdfast.errors import ExecutionNotFound, StaleAttempt, StaleClaim
+from holdfast.store.protocol import LoadPlan
+
+
+class Release(Operation[ReleaseWork, None]):
+    __slots__ = ()
+    PATIENT = True
+
+    def plan(self, plan: LoadPlan) -> None:
+        plan.executions.update(execution_id for execution_id, _ in self.request.turns)
+        plan.tasks.update((execution_id, task_no) for execution_id, task_no, _ in self.request.tasks)
+
+    def decide(self, ws: Workspace) -> None:
+        request = self.request
+        for execution_id, token in request.turns:
+            try:
+                execution = ws.execution(request.org, execution_id)
+                check_holder(execution, token)
+            except (ExecutionNotFound, StaleClaim):
+                continue
+            hand_back(ws, execution)
+            offer(ws, execution)
+        for execution_id, task_no, token in request.tasks:
+            ws.place.task_done(request.session)
+            try:
+                task = ws.task(request.org, (execution_id, task_no), token)
+            except StaleAttempt:
+                continue
+            task.attempt -= 1
+            tasks.rest(ws, task, 0)

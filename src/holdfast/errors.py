@@ -1,0 +1,397 @@
+"""Every exception of Holdfast, drawn once.
+
+    HoldfastError                      code of its own on each leaf; never raised bare
+    ├── InvalidRequest                 what was asked for can never work as asked
+    │   ├── PayloadNotEncodable        a value has no durable form; says which field
+    │   ├── PayloadNotDecodable        stored bytes do not fit the asked type
+    │   ├── PayloadTooLarge
+    │   ├── InvalidDuration            negative, NaN, or beyond ten years
+    │   ├── InvalidDatabaseUrl
+    │   ├── InvalidDefinition          a workflow or task that can't be registered
+    │   ├── InvalidCursor
+    │   └── UnsupportedByStore
+    ├── NotFound
+    │   ├── ExecutionNotFound
+    │   ├── UnknownWorkflowKind
+    │   └── UnknownTaskKind
+    ├── Conflict                       right in itself, but not in this state
+    │   ├── ExecutionClosed
+    │   ├── SignalLimitReached
+    │   ├── RequestMismatch            same request id, other content
+    │   ├── StaleClaim                 the lease has passed to somebody else
+    │   └── StaleAttempt               the task's attempt is over
+    ├── Unavailable                    try again later; nothing was changed
+    │   ├── StorageFull
+    │   ├── StorageBusy
+    │   └── EngineStopped
+    ├── StorageError                   the database can't be used as it is
+    │   ├── SchemaTooNew
+    │   └── StorageCorrupt
+    ├── ExecutionOutcome               what `handle.result()` raises when there is no result
+    │   ├── WorkflowFailed
+    │   ├── WorkflowCancelled
+    │   ├── WorkflowTerminated
+    │   └── WorkflowTimedOut
+    ├── WaitFailed                     raised inside a workflow at an await; catchable
+    │   ├── StepFailed
+    │   ├── TaskFailed
+    │   │   └── TaskTimedOut
+    │   ├── TaskWasCancelled
+    │   └── SignalTimeout              also a TimeoutError
+    └── ProgramError                   the program, not the execution, is at fault: parks it as stuck
+        ├── DeterminismError
+        ├── NotDurableError
+        └── BlockedForever
+
+    ControlFlow(BaseException)         passes through `except Exception`; never recorded
+    └── Evicted                        the live program was thrown away; its code must stop
+
+    NonRetryable(Exception)            a user's task or step raises it to say: do not try again
+
+Errors carry data in attributes, a stable `code`, and a message that names the cause and the next step.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class HoldfastError(Exception):
+    """Something went wrong in Holdfast."""
+
+    code: ClassVar[str] = "error"
+
+    def __init__(self, message: str | None = None, **details: Any) -> None:
+        super().__init__(message or type(self).__doc__ or self.code)
+        self.details = details
+
+    @property
+    def message(self) -> str:
+        return str(self.args[0])
+
+
+# --- requests that can't work -------------------------------------------------------------------------------------
+
+
+class InvalidRequest(HoldfastError):
+    """The request is not valid; nothing was changed."""
+
+    code = "invalid_request"
+
+    def __init__(self, message: str | None = None, *, field: str = "", **details: Any) -> None:
+        super().__init__(message, field=field, **details)
+        self.field = field
+
+
+class PayloadNotEncodable(InvalidRequest):
+    """A value has no durable form: use plain values, dataclasses, msgspec structs or pydantic models."""
+
+    code = "payload_not_encodable"
+
+
+class PayloadNotDecodable(InvalidRequest):
+    """A stored value does not fit the type that was asked for."""
+
+    code = "payload_not_decodable"
+
+
+class PayloadTooLarge(InvalidRequest):
+    """A payload is larger than allowed: store it elsewhere and pass a reference."""
+
+    code = "payload_too_large"
+
+
+class InvalidDuration(InvalidRequest):
+    """A duration must lie between 0 and ten years."""
+
+    code = "invalid_duration"
+
+
+class InvalidDatabaseUrl(InvalidRequest):
+    """The database URL is not one Holdfast knows: use sqlite:///path/to/file.db or sqlite:// for memory."""
+
+    code = "invalid_database_url"
+
+
+class InvalidDefinition(InvalidRequest):
+    """A workflow or task can't be registered as it is written."""
+
+    code = "invalid_definition"
+
+
+class InvalidCursor(InvalidRequest):
+    """The page cursor was not made by this list call: start again without one."""
+
+    code = "invalid_cursor"
+
+
+class UnsupportedByStore(InvalidRequest):
+    """This store can't do that."""
+
+    code = "unsupported_by_store"
+
+
+# --- things that are not there ------------------------------------------------------------------------------------
+
+
+class NotFound(HoldfastError):
+    """There is no such thing."""
+
+    code = "not_found"
+
+
+class ExecutionNotFound(NotFound):
+    """No execution has this id: check the id and the org."""
+
+    code = "execution_not_found"
+
+
+class UnknownWorkflowKind(NotFound):
+    """No worker has ever registered this workflow kind: pass it in `workflows=[...]` of an Engine on this database."""
+
+    code = "unknown_workflow_kind"
+
+
+class UnknownTaskKind(NotFound):
+    """This worker does not know the task kind: pass it in `tasks=[...]`."""
+
+    code = "unknown_task_kind"
+
+
+# --- conflicts with the present state -----------------------------------------------------------------------------
+
+
+class Conflict(HoldfastError):
+    """The present state does not allow this; nothing was changed."""
+
+    code = "conflict"
+
+
+class ExecutionClosed(Conflict):
+    """The execution is closed: signal-with-start begins a fresh one."""
+
+    code = "execution_closed"
+
+
+class SignalLimitReached(Conflict):
+    """The execution has received as many signals as it may: continue as new, or batch values into fewer signals."""
+
+    code = "signal_limit"
+
+
+class RequestMismatch(Conflict):
+    """This request id was used for another request: send a new id."""
+
+    code = "request_mismatch"
+
+
+class StaleClaim(Conflict):
+    """The lease on this execution has passed to another worker: drop the cached program and claim again."""
+
+    code = "stale_claim"
+
+
+class StaleAttempt(Conflict):
+    """This attempt of the task is over: its report was not recorded."""
+
+    code = "stale_attempt"
+
+
+# --- not now ------------------------------------------------------------------------------------------------------
+
+
+class Unavailable(HoldfastError):
+    """Not possible just now; nothing was changed, try again later."""
+
+    code = "unavailable"
+
+
+class StorageFull(Unavailable):
+    """The disk or database is full: reads go on, writes resume by themselves when there is space."""
+
+    code = "storage_full"
+
+
+class StorageBusy(Unavailable):
+    """The database stayed locked by another process beyond the deadline."""
+
+    code = "storage_busy"
+
+
+class EngineStopped(Unavailable):
+    """The engine is not running: use it inside `async with Engine(...)`."""
+
+    code = "engine_stopped"
+
+
+# --- the database itself ------------------------------------------------------------------------------------------
+
+
+class StorageError(HoldfastError):
+    """The database can't be used as it is."""
+
+    code = "storage_error"
+
+
+class SchemaTooNew(StorageError):
+    """The database was written by a newer Holdfast: upgrade this program."""
+
+    code = "schema_too_new"
+
+
+class StorageCorrupt(StorageError):
+    """The database is damaged: stop, copy the files, and restore a backup."""
+
+    code = "storage_corrupt"
+
+
+# --- how an execution ended, for callers --------------------------------------------------------------------------
+
+
+class ExecutionOutcome(HoldfastError):
+    """The execution ended without a result."""
+
+    code = "execution_outcome"
+
+
+class WorkflowFailed(ExecutionOutcome):
+    """The workflow failed."""
+
+    code = "workflow_failed"
+
+    def __init__(self, message: str | None = None, *, error_type: str = "", traceback: str = "", **details: Any) -> None:
+        super().__init__(message, error_type=error_type, **details)
+        self.error_type = error_type
+        self.traceback = traceback
+
+
+class WorkflowCancelled(ExecutionOutcome):
+    """The workflow was cancelled."""
+
+    code = "workflow_cancelled"
+
+
+class WorkflowTerminated(ExecutionOutcome):
+    """The workflow was terminated."""
+
+    code = "workflow_terminated"
+
+
+class WorkflowTimedOut(ExecutionOutcome):
+    """The workflow ran longer than its execution timeout."""
+
+    code = "workflow_timed_out"
+
+
+# --- failures a workflow sees at an await -------------------------------------------------------------------------
+
+
+class WaitFailed(HoldfastError):
+    """Something the workflow waited for did not succeed."""
+
+    code = "wait_failed"
+
+    def __init__(self, message: str | None = None, *, error_type: str = "", attempts: int = 0, **details: Any) -> None:
+        super().__init__(message, error_type=error_type, attempts=attempts, **details)
+        self.error_type = error_type
+        self.attempts = attempts
+
+
+class StepFailed(WaitFailed):
+    """A step failed and its retries are used up."""
+
+    code = "step_failed"
+
+
+class TaskFailed(WaitFailed):
+    """A task failed and its retries are used up."""
+
+    code = "task_failed"
+
+
+class TaskTimedOut(TaskFailed):
+    """A task ran out of time and its retries are used up."""
+
+    code = "task_timed_out"
+
+
+class TaskWasCancelled(WaitFailed):
+    """The task was cancelled."""
+
+    code = "task_cancelled"
+
+
+class SignalTimeout(WaitFailed, TimeoutError):
+    """No signal of this name came in time."""
+
+    code = "signal_timeout"
+
+
+# --- programs that can't go on as they are ------------------------------------------------------------------------
+
+
+class ProgramError(HoldfastError):
+    """The program can't be driven as it is written; the execution is parked, not failed."""
+
+    code = "program_error"
+
+
+class DeterminismError(ProgramError):
+    """The program asked for something else than its history records."""
+
+    code = "nondeterminism"
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        event_seq: int = 0,
+        recorded: str = "",
+        attempted: str = "",
+        recorded_line: str = "",
+        attempted_line: str = "",
+    ) -> None:
+        super().__init__(
+            message,
+            event_seq=event_seq,
+            recorded=recorded,
+            attempted=attempted,
+            recorded_line=recorded_line,
+            attempted_line=attempted_line,
+        )
+        self.event_seq = event_seq
+        self.recorded = recorded
+        self.attempted = attempted
+        self.recorded_line = recorded_line
+        self.attempted_line = attempted_line
+
+
+class NotDurableError(ProgramError):
+    """Workflow code reached outside: do it in a step (`ctx.run`) or a task (`ctx.task`)."""
+
+    code = "not_durable"
+
+    def __init__(self, message: str | None = None, *, call: str = "") -> None:
+        super().__init__(message, call=call)
+        self.call = call
+
+
+class BlockedForever(ProgramError):
+    """The workflow awaits something that nothing durable can ever settle."""
+
+    code = "blocked_forever"
+
+
+# --- control flow -------------------------------------------------------------------------------------------------
+
+
+class ControlFlow(BaseException):
+    """Never recorded, never caught by `except Exception`."""
+
+
+class Evicted(ControlFlow):
+    """The live program was thrown away (its history is safe); its code must not go on."""
+
+
+class NonRetryable(Exception):  # noqa: N818 - users raise it as a verdict, not as an error class of ours
+    """Raise it (or a subclass) from a task or step to fail at once, whatever the retry policy says."""

@@ -1,0 +1,271 @@
+"""`ctx`: everything a Python workflow can say.
+
+Each method that asks for something starts it at once and returns a future of the workflow's own loop; await it, or compose
+it with asyncio. Nothing here waits, reads a clock or touches the outside: it all goes through the machine.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+from uuid import UUID
+
+from holdfast.errors import InvalidRequest
+from holdfast.frontends.python.definitions import Duration, duration_s, task_definition, task_timeouts
+from holdfast.frontends.python.futures import (
+    CallbackTimer,
+    DurableFuture,
+    SignalFuture,
+    StepFuture,
+    TaskFuture,
+    TimerFuture,
+)
+from holdfast.model.commands import ScheduleTask
+from holdfast.model.payloads import decode, encode_args
+from holdfast.model.values import DEFAULT_STEP_RETRY, DEFAULT_TASK_RETRY, DEFAULT_TIMEOUTS, MICRO, RetryPolicy
+
+if TYPE_CHECKING:
+    from holdfast.frontends.python.program import PythonProgram
+
+T = TypeVar("T")
+
+_LOGGER = logging.getLogger("holdfast.workflow")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowInfo:
+    """Which execution this is."""
+
+    org: str
+    workflow_execution_id: str
+    workflow_id: str
+    kind: str
+    version: str
+    queue: str
+    started_at: datetime
+    metadata: dict[str, str]
+
+
+class WorkflowLogger(logging.LoggerAdapter[logging.Logger]):
+    """Names the execution in every record, and is silent while a recorded turn is replayed."""
+
+    def __init__(self, program: PythonProgram) -> None:
+        super().__init__(_LOGGER, {})
+        self._program = program
+
+    def isEnabledFor(self, level: int) -> bool:  # noqa: N802 - the name logging gives it
+        return not self._program.machine.replaying and super().isEnabledFor(level)
+
+    def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
+        info = self._program.info
+        kwargs["extra"] = {
+            "workflow_execution_id": info.workflow_execution_id,
+            "workflow_kind": info.kind,
+            **(kwargs.get("extra") or {}),
+        }
+        return f"[{info.kind} {info.workflow_id}] {msg}", kwargs
+
+
+class WorkflowContext:
+    """The first parameter of every workflow."""
+
+    __slots__ = ("_logger", "_loop", "_machine", "_program", "_random")
+
+    def __init__(self, program: PythonProgram) -> None:
+        self._program = program
+        self._machine = program.machine
+        self._loop = program.loop
+        self._random: random.Random | None = None
+        self._logger: WorkflowLogger | None = None
+
+    # --- work ---
+
+    @overload
+    def run(
+        self, fn: Callable[..., Awaitable[T]], *args: Any, name: str | None = None, retry: RetryPolicy | None = None, type_hint: Any = None
+    ) -> DurableFuture[T]: ...
+    @overload
+    def run(
+        self, fn: Callable[..., T], *args: Any, name: str | None = None, retry: RetryPolicy | None = None, type_hint: Any = None
+    ) -> DurableFuture[T]: ...
+    def run(
+        self,
+        fn: Callable[..., Any],
+        *args: Any,
+        name: str | None = None,
+        retry: RetryPolicy | None = None,
+        type_hint: Any = None,
+    ) -> DurableFuture[Any]:
+        """Run a function as a step: inline in this worker, its result recorded.
+
+        It runs again if the process dies before the result is recorded. `def` functions run in a thread. A failing step is
+        tried three times unless `retry` says otherwise, then raises StepFailed.
+        """
+        if not callable(fn):
+            raise InvalidRequest(f"ctx.run needs a function, not {type(fn).__name__}", field="fn")
+        step_name = name or getattr(fn, "__qualname__", type(fn).__name__)
+        future: StepFuture[Any] = StepFuture(self._loop, self._machine, step_name, _result_type(fn, type_hint))
+        future.number = self._machine.request_step(
+            step_name, (fn, args), retry or DEFAULT_STEP_RETRY, future.line, future
+        )
+        return future
+
+    @overload
+    def task(self, task: Callable[..., Awaitable[T]], *args: Any, **options: Any) -> DurableFuture[T]: ...
+    @overload
+    def task(self, task: Callable[..., T], *args: Any, **options: Any) -> DurableFuture[T]: ...
+    @overload
+    def task(self, task: str, *args: Any, **options: Any) -> DurableFuture[Any]: ...
+    def task(
+        self,
+        task: Callable[..., Any] | str,
+        *args: Any,
+        queue: str | None = None,
+        retry: RetryPolicy | None = None,
+        priority: int = 0,
+        start_to_close: Duration | None = None,
+        schedule_to_close: Duration | None = None,
+        heartbeat_timeout: Duration | None = None,
+        type_hint: Any = None,
+    ) -> DurableFuture[Any]:
+        """Put a task on a queue, for any worker that knows its kind. Give a function made with @task, or a kind.
+
+        Without `retry` it is tried until it succeeds; what stands at @task counts where nothing is given here.
+        """
+        if isinstance(task, str):
+            kind, definition = task, None
+        else:
+            definition = task_definition(task)
+            if definition is None:
+                raise InvalidRequest(
+                    f"ctx.task needs a function decorated with @task or a task kind, not {task!r}", field="task"
+                )
+            kind = definition.kind
+        declared = definition.timeouts if definition is not None else None
+        timeouts = task_timeouts(start_to_close, schedule_to_close, heartbeat_timeout, base=declared)
+        policy = retry or (definition.retry if definition is not None else None) or DEFAULT_TASK_RETRY
+        on_queue = queue or (definition.queue if definition is not None else None) or self._program.info.queue
+        hint = type_hint if type_hint is not None else (definition.result_type if definition is not None else Any)
+        future: TaskFuture[Any] = TaskFuture(self._loop, self._machine, kind, hint)
+        payload = encode_args(args)
+
+        def command(number: int) -> ScheduleTask:
+            return ScheduleTask(
+                task_no=number,
+                kind=kind,
+                input=payload,
+                queue=on_queue,
+                priority=priority,
+                retry=policy,
+                timeouts=timeouts or DEFAULT_TIMEOUTS,
+                line=future.line,
+            )
+
+        future.number = self._machine.schedule_task(command, future)
+        return future
+
+    # --- time ---
+
+    def now(self) -> datetime:
+        """The workflow's time: that of the event being delivered, the same on every replay."""
+        return datetime.fromtimestamp(self._machine.now / MICRO, UTC)
+
+    def sleep(self, duration: Duration) -> DurableFuture[None]:
+        """Wait: seconds or a timedelta, from nothing to ten years."""
+        return self._timer(self._machine.now + int(duration_s(duration, "duration") * MICRO), "sleep")
+
+    def sleep_until(self, instant: datetime) -> DurableFuture[None]:
+        """Wait until an instant; one that has passed is over at once. Needs a time zone."""
+        if not isinstance(instant, datetime) or instant.tzinfo is None:
+            raise InvalidRequest(f"sleep_until needs a datetime with a time zone, not {instant!r}", field="instant")
+        seconds = (instant - self.now()) / timedelta(seconds=1)
+        duration_s(max(seconds, 0.0), "instant")
+        return self._timer(int(instant.timestamp() * MICRO), "sleep_until")
+
+    def _timer(self, fire_at: int, name: str) -> DurableFuture[None]:
+        future = TimerFuture(self._loop, self._machine, name)
+        future.until_at = fire_at
+        future.number = self._machine.start_timer(fire_at, future.line, future)
+        return future
+
+    # --- signals ---
+
+    def wait_for_signal(
+        self, signal_name: str, type_hint: type[T] | Any = Any, *, timeout: Duration | None = None
+    ) -> DurableFuture[T]:
+        """The next signal of this name, in order of arrival; waits if there is none. Late: SignalTimeout."""
+        future: SignalFuture[T] = SignalFuture(self._loop, self._machine, signal_name, type_hint)
+        future.timer = None
+        limit_s = None if timeout is None else duration_s(timeout, "timeout")
+        value = self._machine.take_signal(signal_name)
+        if value is not None:
+            future.settle_signal(value)
+            return future
+        self._machine.wait_signal(signal_name, future)
+        if limit_s is not None:
+            fire_at = self._machine.now + int(limit_s * MICRO)
+            future.timer = CallbackTimer(self._machine, f"timeout of {signal_name}", fire_at, future.time_out, future.line)
+        return future
+
+    def has_signal(self, signal_name: str) -> bool:
+        """Whether a signal of this name is waiting; takes nothing."""
+        return self._machine.signal_count(signal_name) > 0
+
+    def pending_signal_count(self, signal_name: str) -> int:
+        return self._machine.signal_count(signal_name)
+
+    async def drain_signals(self, signal_name: str, type_hint: type[T] | Any = Any) -> list[T]:
+        """All waiting signals of this name, in order; an empty list if there are none."""
+        values = self._machine.drain_signals(signal_name)
+        return [decode(value, type_hint, field=signal_name) for value in values]
+
+    # --- the same on every replay ---
+
+    @property
+    def random(self) -> random.Random:
+        """Random numbers that come out the same on every replay."""
+        if self._random is None:
+            self._random = random.Random(self.info.workflow_execution_id)  # noqa: S311 - reproducible on purpose
+        return self._random
+
+    def uuid4(self) -> UUID:
+        return UUID(int=self.random.getrandbits(128), version=4)
+
+    @property
+    def info(self) -> WorkflowInfo:
+        return self._program.info
+
+    @property
+    def logger(self) -> WorkflowLogger:
+        """Silent on replay; every record names the execution."""
+        if self._logger is None:
+            self._logger = WorkflowLogger(self._program)
+        return self._logger
+
+
+def _result_type(fn: Callable[..., Any], type_hint: Any) -> Any:
+    if type_hint is not None:
+        return type_hint
+    try:
+        return _annotated_result(fn)
+    except TypeError:  # not hashable: a callable object of the user's own
+        return Any
+
+
+@lru_cache(maxsize=4096)
+def _annotated_result(fn: Callable[..., Any]) -> Any:
+    """What a step function says it returns; anything if it says nothing or something unresolvable."""
+    definition = task_definition(fn)
+    if definition is not None:
+        return definition.result_type
+    from typing import get_type_hints  # noqa: PLC0415 - only for functions that are seen for the first time
+
+    try:
+        return get_type_hints(fn).get("return", Any)
+    except Exception:  # noqa: BLE001 - an annotation that can't be resolved is no reason to refuse the step
+        return Any

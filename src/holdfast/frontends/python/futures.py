@@ -1,0 +1,152 @@
+"""What `ctx` gives back: futures of the workflow's loop that stand for something durable.
+
+Each is its own slot in the machine: the outcome's event settles it, cancelling it takes the command back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from holdfast import errors
+from holdfast.frontends.python.lines import calling_line
+from holdfast.frontends.python.loop import DeterministicLoop, WorkflowFuture
+from holdfast.model import events as e
+from holdfast.model.payloads import decode
+from holdfast.model.values import Payload
+from holdfast.replay.machine import Machine
+
+T = TypeVar("T")
+
+
+class DurableFuture(WorkflowFuture[T]):
+    """A future settled by the history."""
+
+    __slots__ = ("_hint", "_machine", "line", "name", "number", "until_at")
+
+    def __init__(self, loop: DeterministicLoop, machine: Machine, name: str, hint: Any = Any) -> None:
+        super().__init__(loop=loop)
+        self.ordinal = loop.next_ordinal()
+        self.about = name
+        self.name = name
+        self.line = calling_line()
+        self.until_at: int | None = None
+        self.number = 0
+        self._machine = machine
+        self._hint = hint
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        if not self.done():
+            self._take_back()
+        return super().cancel(msg)
+
+    def _take_back(self) -> None:
+        raise NotImplementedError
+
+    def _give(self, payload: Payload) -> None:
+        if self.done():
+            return
+        try:
+            self.set_result(decode(payload, self._hint, field=self.name))
+        except errors.PayloadNotDecodable as error:
+            self.set_exception(error)
+
+    def _fail(self, error: BaseException) -> None:
+        if not self.done():
+            self.set_exception(error)
+
+
+class TaskFuture(DurableFuture[T]):
+    __slots__ = ()
+
+    def settle(self, body: e.EventBody) -> None:
+        if isinstance(body, e.TaskCompleted):
+            self._give(body.result)
+        elif isinstance(body, e.TaskFailed):
+            failure = body.failure
+            kind = errors.TaskTimedOut if body.timeout else errors.TaskFailed
+            self._fail(
+                kind(
+                    f"task {self.name!r} failed after {body.attempt} attempt(s): {failure.type}: {failure.message}",
+                    error_type=failure.type,
+                    attempts=body.attempt,
+                    failure=failure,
+                )
+            )
+
+    def _take_back(self) -> None:
+        self._machine.cancel_task(self.number, calling_line())
+
+
+class StepFuture(DurableFuture[T]):
+    __slots__ = ()
+
+    def settle(self, body: e.EventBody) -> None:
+        if isinstance(body, e.StepCompleted):
+            self._give(body.result)
+        elif isinstance(body, e.StepFailed):
+            failure = body.failure
+            self._fail(
+                errors.StepFailed(
+                    f"step {self.name!r} failed after {body.attempts} attempt(s): {failure.type}: {failure.message}",
+                    error_type=failure.type,
+                    attempts=body.attempts,
+                    failure=failure,
+                )
+            )
+
+    def _take_back(self) -> None:
+        self._machine.drop_step(self.number)
+
+
+class TimerFuture(DurableFuture[None]):
+    __slots__ = ()
+
+    def settle(self, body: e.EventBody) -> None:  # noqa: ARG002 - a fired timer says nothing more
+        if not self.done():
+            self.set_result(None)
+
+    def _take_back(self) -> None:
+        self._machine.cancel_timer(self.number, calling_line())
+
+
+class SignalFuture(DurableFuture[T]):
+    """Settled by the next signal of its name, or by its timer."""
+
+    __slots__ = ("timer",)
+
+    timer: CallbackTimer | None
+
+    def settle_signal(self, value: Payload) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+        self._give(value)
+
+    def time_out(self) -> None:
+        self._machine.drop_waiter(self.name, self)
+        self._fail(errors.SignalTimeout(f"no signal {self.name!r} came in time", signal_name=self.name))
+
+    def _take_back(self) -> None:
+        self._machine.drop_waiter(self.name, self)
+        if self.timer is not None:
+            self.timer.cancel()
+
+
+class CallbackTimer:
+    """A durable timer that calls back: asyncio's own timers, and the time-outs of waits."""
+
+    __slots__ = ("_fire", "_machine", "line", "name", "number", "until_at")
+
+    def __init__(self, machine: Machine, name: str, fire_at: int, fire: Callable[[], None], line: str) -> None:
+        self._machine = machine
+        self._fire = fire
+        self.name = name
+        self.line = line
+        self.until_at: int | None = fire_at
+        self.number = machine.start_timer(fire_at, line, self)
+
+    def settle(self, body: e.EventBody) -> None:  # noqa: ARG002 - a fired timer says nothing more
+        self._fire()
+
+    def cancel(self) -> None:
+        self._machine.cancel_timer(self.number, self.line)

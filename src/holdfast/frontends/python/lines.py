@@ -1,0 +1,36 @@
+"""The line of the user's code that asked for something: recorded with every command, shown in every determinism error."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from types import CodeType
+
+_OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep  # noqa: PTH120 - no pathlib import for two calls
+_ASYNCIO = os.path.dirname(os.path.abspath(asyncio.__file__)) + os.sep  # noqa: PTH120 - as above
+_LABELS: dict[CodeType, str] = {}
+_MAX_LABELS = 10_000
+
+
+def _label(code: CodeType) -> str:
+    """The file's name, or nothing for code that is Holdfast's or asyncio's own."""
+    if code.co_filename.startswith((_OURS, _ASYNCIO)):
+        return ""
+    return os.path.basename(code.co_filename)  # noqa: PTH119 - as above
+
+
+def calling_line() -> str:
+    """`file.py:42 in function` of the nearest caller outside Holdfast and asyncio."""
+    frame = sys._getframe(1)  # noqa: SLF001 - a private name, a documented function
+    while frame is not None:
+        code = frame.f_code
+        label = _LABELS.get(code)
+        if label is None:
+            if len(_LABELS) >= _MAX_LABELS:
+                _LABELS.clear()
+            label = _LABELS[code] = _label(code)
+        if label:
+            return f"{label}:{frame.f_lineno} in {code.co_qualname}"
+        frame = frame.f_back  # type: ignore[assignment]  # None ends the loop
+    return ""

@@ -1,0 +1,68 @@
+"""`TaskContext`: what a task's body can ask and tell while it runs."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar
+
+from holdfast.model.payloads import decode, encode
+from holdfast.model.values import Payload
+
+
+@dataclass(frozen=True, slots=True)
+class TaskInfo:
+    """Which attempt of which task this is. `idempotency_key` is the same for every attempt."""
+
+    org: str
+    workflow_execution_id: str
+    task_no: int
+    kind: str
+    attempt: int
+    scheduled_at: datetime
+    started_at: datetime
+
+    @property
+    def idempotency_key(self) -> str:
+        return f"{self.workflow_execution_id}/{self.task_no}"
+
+
+class TaskContext:
+    """The first parameter of a task that asks for it. Safe to use from the task's own thread."""
+
+    __holdfast_task_context__: ClassVar[bool] = True
+    __slots__ = ("_beat", "_details", "_stopped", "info", "stop_reason")
+
+    def __init__(
+        self, info: TaskInfo, details: Payload | None, beat: Callable[[Payload | None, float | None], None]
+    ) -> None:
+        self.info = info
+        self.stop_reason = ""
+        self._details = details
+        self._beat = beat
+        self._stopped = threading.Event()
+
+    def heartbeat(self, details: Any = None, *, progress: float | None = None) -> None:
+        """Tell that the body is alive. `details` reach the next attempt; `progress` (0 to 1) is shown to people."""
+        self._beat(None if details is None else encode(details, field="details"), progress)
+
+    def last_details(self, type_hint: Any = Any) -> Any:
+        """What the attempt before last reported with `heartbeat`, or None."""
+        return None if self._details is None else decode(self._details, type_hint, field="details")
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether this attempt no longer counts: cancelled, timed out, or its workflow closed. For bodies in threads."""
+        return self._stopped.is_set()
+
+    def stop(self, reason: str) -> None:
+        self.stop_reason = reason
+        self._stopped.set()
+
+    @property
+    def logger(self) -> logging.LoggerAdapter[logging.Logger]:
+        extra = {"workflow_execution_id": self.info.workflow_execution_id, "task": self.info.kind}
+        return logging.LoggerAdapter(logging.getLogger("holdfast.task"), extra)

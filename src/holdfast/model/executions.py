@@ -1,0 +1,195 @@
+"""Executions and the rows that belong to them, as the engine loads and writes them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+from msgspec import Raw
+
+from holdfast.model.values import NULL, RetryPolicy, TaskTimeouts, Wait
+
+
+class State(StrEnum):
+    """The stored state of an execution. Whether an open one is pending, running or waiting follows from its ready row."""
+
+    OPEN = "OPEN"
+    STUCK = "STUCK"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+    TERMINATED = "TERMINATED"
+    TIMED_OUT = "TIMED_OUT"
+    CONTINUED = "CONTINUED"
+
+
+OPEN_STATES = frozenset({State.OPEN, State.STUCK})
+
+
+class Status(StrEnum):
+    """What callers see."""
+
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    WAITING = "WAITING"
+    STUCK = "STUCK"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+    TERMINATED = "TERMINATED"
+    TIMED_OUT = "TIMED_OUT"
+    CONTINUED = "CONTINUED"
+
+    @property
+    def is_open(self) -> bool:
+        return self in OPEN_STATUSES
+
+
+OPEN_STATUSES = frozenset({Status.PENDING, Status.RUNNING, Status.WAITING, Status.STUCK})
+
+
+class StuckReason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Why an execution does not move, for the person who has to find out."""
+
+    code: str
+    message: str
+    at: int = 0
+    event_seq: int = 0
+    recorded: str = ""
+    attempted: str = ""
+    recorded_line: str = ""
+    attempted_line: str = ""
+    worker: str = ""
+    build: str = ""
+
+
+class Ready(msgspec.Struct, kw_only=True):
+    """"This execution has news": at most one row per execution. `worker` is the session that holds the lease, if any.
+
+    `not_before_at` delays a retry; a worker whose build differs from `avoid_build` need not wait for it.
+    """
+
+    since_at: int
+    not_before_at: int = 0
+    worker: str | None = None
+    news: bool = False
+    avoid_build: str | None = None
+
+
+class Execution(msgspec.Struct, kw_only=True):
+    """The head of an execution. Mutable: the rules change it in place inside one unit of work.
+
+    `seen_seq` is the last event a recorded turn has seen; `call_seq` the last event a program must not close over
+    unseen (a signal or a cancel request).
+    """
+
+    id: str
+    org: str
+    workflow_id: str
+    kind: str
+    version: str
+    queue: str
+    priority: int
+    state: State
+    created_at: int
+    updated_at: int
+    closed_at: int | None = None
+    last_seq: int = 0
+    seen_seq: int = 0
+    call_seq: int = 0
+    signal_count: int = 0
+    open_tasks: int = 0
+    open_timers: int = 0
+    epoch: int = 0
+    nonce: int = 0
+    crashes: int = 0
+    close_rounds: int = 0
+    cancel_requested: bool = False
+    waiting_for: tuple[Wait, ...] = ()
+    stuck: StuckReason | None = None
+    metadata: dict[str, str] | None = None
+    ready: Ready | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self.state in OPEN_STATES
+
+    @property
+    def status(self) -> Status:
+        if self.state is not State.OPEN:
+            return Status(self.state.value)
+        if self.ready is None:
+            return Status.WAITING
+        return Status.PENDING if self.ready.worker is None else Status.RUNNING
+
+
+class TaskRow(msgspec.Struct, kw_only=True):
+    """A task that is not finished. `worker` holds the running attempt; `due_at` is its nearest deadline."""
+
+    execution_id: str
+    task_no: int
+    org: str
+    kind: str
+    queue: str
+    priority: int
+    input: Raw = NULL
+    retry: RetryPolicy
+    timeouts: TaskTimeouts
+    scheduled_at: int
+    not_before_at: int = 0
+    attempt: int = 0
+    nonce: int = 0
+    worker: str | None = None
+    started_at: int | None = None
+    heartbeat_at: int | None = None
+    due_at: int | None = None
+    details: Raw | None = None
+    progress: float | None = None
+
+
+class TimerRow(msgspec.Struct, frozen=True, kw_only=True):
+    execution_id: str
+    timer_no: int
+    org: str
+    fire_at: int
+
+
+class WorkerRow(msgspec.Struct, kw_only=True):
+    """One worker session: a random id per process start, alive until `lease_until_at`."""
+
+    id: str
+    org: str
+    host: str
+    pid: int
+    started_at: int
+    lease_until_at: int
+
+
+class DefinitionRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A workflow kind + version that some worker has registered."""
+
+    org: str
+    kind: str
+    version: str
+    build: str
+    registered_at: int
+
+
+class RequestRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A client's request id with the answer it got, written with the effect."""
+
+    org: str
+    request_id: str
+    fingerprint: str
+    answer: bytes
+    created_at: int
+
+
+class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
+    """A signal that was accepted but never read, with the reason."""
+
+    execution_id: str
+    seq: int
+    org: str
+    reason: str
+    at: int

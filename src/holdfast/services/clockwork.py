@@ -1,0 +1,65 @@
+"""Due work: sleeps until the next timer, time-out or retry is due, and looks for expired sessions now and then.
+
+It is told of new instants by the commits of this process; those of other processes are found by reading.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from holdfast.contract.upkeep import Upkeep
+from holdfast.errors import EngineStopped, Unavailable
+from holdfast.model.values import MICRO
+from holdfast.services.loops import Service, log
+
+MIN_PAUSE_S = 0.002
+
+
+class Clockwork(Service):
+    """`sessions_every_s`: how often to look for sessions that stopped reporting."""
+
+    def __init__(self, upkeep: Upkeep, sessions_every_s: float) -> None:
+        super().__init__("holdfast-clockwork")
+        self._upkeep = upkeep
+        self._every = int(sessions_every_s * MICRO)
+        self._next_at = 0
+        self._sooner = asyncio.Event()
+        upkeep.watch_due(self._expect)
+
+    def _expect(self, at: int) -> None:
+        if at < self._next_at:
+            self._next_at = at
+            self._sooner.set()
+
+    async def run(self) -> None:
+        while True:
+            try:
+                await self._pass()
+            except EngineStopped:
+                return
+            except Unavailable as error:
+                log.warning("due work waits: %s", error)
+                await asyncio.sleep(0.5)
+            await self._sleep()
+
+    async def _pass(self) -> None:
+        upkeep = self._upkeep
+        # Set before looking, so that an instant reported meanwhile is not overwritten by what was read before it.
+        self._next_at = upkeep.now() + self._every
+        more = True
+        while more:
+            more = (await upkeep.run_due()).more
+        await upkeep.claim()
+        due_at = await upkeep.next_due_at()
+        if due_at is not None and due_at < self._next_at:
+            self._next_at = due_at
+
+    async def _sleep(self) -> None:
+        """Until the next instant, which may move closer meanwhile."""
+        await asyncio.sleep(MIN_PAUSE_S)
+        while (left_us := self._next_at - self._upkeep.now()) > 0:
+            self._sooner.clear()
+            try:
+                await asyncio.wait_for(self._sooner.wait(), left_us / MICRO)
+            except TimeoutError:
+                return

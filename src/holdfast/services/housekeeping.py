@@ -1,0 +1,26 @@
+"""Forgets request ids whose time is over."""
+
+from __future__ import annotations
+
+import asyncio
+
+from holdfast.contract.upkeep import Upkeep
+from holdfast.errors import EngineStopped, Unavailable
+from holdfast.services.loops import Service, log
+
+
+class Housekeeping(Service):
+    def __init__(self, upkeep: Upkeep, every_s: float = 600.0) -> None:
+        super().__init__("holdfast-housekeeping")
+        self._upkeep = upkeep
+        self._every_s = every_s
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(self._every_s)
+            try:
+                await self._upkeep.forget()
+            except EngineStopped:
+                return
+            except Unavailable as error:
+                log.warning("housekeeping waits: %s", error)

@@ -1,0 +1,239 @@
+"""The seam between the engine and a database.
+
+Writing: the engine's `BatchSource` hands out batches of operations. For each the store opens one transaction, loads what
+the batch's `plan` names (with locks, where the database has them), lets the batch `decide` (pure), writes the `Changes`
+and commits. Only then is the batch told `committed`. A transaction that fails as a whole (busy, lost connection) is
+repeated whole, from a fresh load, until a deadline; one that fails because of its content is split and its members are run
+alone, so that only the guilty one fails.
+
+Reading: snapshots of what is committed, never inside a write transaction.
+
+Time: a store's `clock` is the only clock that counts for leases, timers and event times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import msgspec
+
+from holdfast.model.events import HistoryEvent
+from holdfast.model.executions import (
+    DeadLetter,
+    DefinitionRow,
+    Execution,
+    RequestRow,
+    Status,
+    TaskRow,
+    TimerRow,
+    WorkerRow,
+)
+
+Clock = Callable[[], int]
+TaskKey = tuple[str, int]
+WorkflowKey = tuple[str, str]
+
+
+class TurnClaim(msgspec.Struct, frozen=True):
+    """Ask for up to `limit` unleased ready rows: highest priority first, then the longest waiting.
+
+    `builds` maps (kind, version) to this worker's build of it; rows of other kinds are left alone. A row is claimable
+    when `not_before_at` has passed, or when its `avoid_build` is set and differs from the worker's build of that kind.
+    """
+
+    org: str
+    queues: tuple[str, ...]
+    builds: dict[tuple[str, str], str]
+    limit: int
+
+
+class TaskClaim(msgspec.Struct, frozen=True):
+    """Ask for up to `limit` tasks without a worker whose `not_before_at` has passed."""
+
+    org: str
+    queues: tuple[str, ...]
+    kinds: tuple[str, ...]
+    limit: int
+
+
+@dataclass(slots=True)
+class LoadPlan:
+    """What a batch needs to see. Executions always come with their ready row.
+
+    `timers` are single timers by (execution id, timer number), as `due_timers` is a page of those that are due.
+    """
+
+    executions: set[str] = field(default_factory=set)
+    workflow_keys: set[WorkflowKey] = field(default_factory=set)
+    tasks: set[TaskKey] = field(default_factory=set)
+    timers: set[TaskKey] = field(default_factory=set)
+    requests: set[tuple[str, str]] = field(default_factory=set)
+    workers: set[str] = field(default_factory=set)
+    definitions: set[tuple[str, str]] = field(default_factory=set)
+    due_timers: int = 0
+    due_tasks: int = 0
+    turn_claims: list[TurnClaim] = field(default_factory=list)
+    task_claims: list[TaskClaim] = field(default_factory=list)
+    expired_workers: bool = False
+    held_by: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Loaded:
+    """What was found. `now` is the store's time at the beginning of the transaction.
+
+    Whatever refers to an execution (a key, a due timer, a claimed row, a held task) brings that execution along.
+    `turn_claims[i]` and `task_claims[i]` answer the plan's i-th claim; a row is handed to one claim only.
+    `due_timers`, too, are in `timers`.
+    `held_turns`/`held_tasks` are those leased by a worker in `held_by` or by an expired one.
+    """
+
+    now: int
+    executions: dict[str, Execution] = field(default_factory=dict)
+    workflow_keys: dict[WorkflowKey, str] = field(default_factory=dict)
+    tasks: dict[TaskKey, TaskRow] = field(default_factory=dict)
+    timers: dict[TaskKey, TimerRow] = field(default_factory=dict)
+    requests: dict[tuple[str, str], RequestRow] = field(default_factory=dict)
+    workers: dict[str, WorkerRow] = field(default_factory=dict)
+    definitions: dict[tuple[str, str], list[DefinitionRow]] = field(default_factory=dict)
+    due_timers: list[TimerRow] = field(default_factory=list)
+    due_tasks: list[TaskKey] = field(default_factory=list)
+    turn_claims: list[list[str]] = field(default_factory=list)
+    task_claims: list[list[TaskKey]] = field(default_factory=list)
+    expired_workers: list[str] = field(default_factory=list)
+    held_turns: list[str] = field(default_factory=list)
+    held_tasks: list[TaskKey] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Changes:
+    """What to write, all of it in one transaction.
+
+    `new_executions`/`changed_executions` hold whole heads; the ready row is upserted or deleted as `Execution.ready`
+    says whenever the execution's id is in `ready`. `purge` deletes every task and timer row of these executions.
+    `bury` makes dead letters of an execution's SIGNAL_RECEIVED events after a number: (execution id, seq, reason).
+    """
+
+    new_executions: list[Execution] = field(default_factory=list)
+    changed_executions: dict[str, Execution] = field(default_factory=dict)
+    ready: dict[str, Execution] = field(default_factory=dict)
+    events: list[tuple[str, HistoryEvent]] = field(default_factory=list)
+    workflow_keys: dict[WorkflowKey, str] = field(default_factory=dict)
+    new_tasks: list[TaskRow] = field(default_factory=list)
+    changed_tasks: dict[TaskKey, TaskRow] = field(default_factory=dict)
+    deleted_tasks: list[TaskKey] = field(default_factory=list)
+    new_timers: list[TimerRow] = field(default_factory=list)
+    deleted_timers: list[tuple[str, int]] = field(default_factory=list)
+    purge: list[str] = field(default_factory=list)
+    workers: dict[str, WorkerRow] = field(default_factory=dict)
+    deleted_workers: list[str] = field(default_factory=list)
+    definitions: list[DefinitionRow] = field(default_factory=list)
+    requests: list[RequestRow] = field(default_factory=list)
+    dead_letters: list[DeadLetter] = field(default_factory=list)
+    bury: list[tuple[str, int, str]] = field(default_factory=list)
+    forget_requests_before: int | None = None
+
+
+class Batch(Protocol):
+    """Operations that share one transaction. All methods are called from the store's writer."""
+
+    def plan(self) -> LoadPlan: ...
+
+    def decide(self, loaded: Loaded) -> Changes:
+        """Pure and repeatable: a retried transaction decides again, from a fresh load."""
+        ...
+
+    def committed(self) -> None: ...
+
+    def failed(self, error: BaseException) -> None:
+        """Nothing of this batch was written."""
+        ...
+
+    def split(self) -> Sequence[Batch]:
+        """The members, each as a batch of its own."""
+        ...
+
+
+class BatchSource(Protocol):
+    def take(self) -> Batch | None:
+        """What is waiting now, as one batch, or None. Called from the writer's thread or task."""
+        ...
+
+
+class ExecutionQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of executions, newest first, strictly older than `before` (an execution id)."""
+
+    org: str
+    statuses: tuple[Status, ...] = ()
+    kinds: tuple[str, ...] = ()
+    workflow_id: str | None = None
+    queue: str | None = None
+    created_from: int | None = None
+    created_before: int | None = None
+    before: str | None = None
+    limit: int = 100
+
+
+class Inconsistency(msgspec.Struct, frozen=True, kw_only=True):
+    """An open execution whose rows disagree: for `recover()`."""
+
+    execution_id: str
+    unread: bool = False
+    missing_timers: tuple[int, ...] = ()
+    missing_tasks: tuple[int, ...] = ()
+
+
+class Store(Protocol):
+    clock: Clock
+
+    async def open(self, source: BatchSource) -> None:
+        """Create or migrate the schema, then start the writer. Raises SchemaTooNew, InvalidDatabaseUrl, StorageError."""
+        ...
+
+    async def close(self) -> None:
+        """Write what is waiting, then stop."""
+        ...
+
+    def wake(self) -> None:
+        """The source has work. Cheap; callable from any thread."""
+        ...
+
+    # --- reads ---
+
+    async def executions(self, org: str, ids: Sequence[str]) -> dict[str, Execution]: ...
+
+    async def execution_by_workflow_id(self, org: str, workflow_id: str) -> Execution | None: ...
+
+    async def history(self, org: str, execution_id: str, after: int = 0, limit: int | None = None) -> list[HistoryEvent]: ...
+
+    async def last_events(self, org: str, ids: Sequence[str]) -> dict[str, HistoryEvent]:
+        """The last event of each: for a closed execution, how it ended."""
+        ...
+
+    async def list_executions(self, query: ExecutionQuery) -> list[Execution]: ...
+
+    async def count_executions(self, org: str) -> dict[Status, int]: ...
+
+    async def tasks(self, org: str, execution_id: str) -> list[TaskRow]: ...
+
+    async def timers(self, org: str, execution_id: str) -> list[TimerRow]: ...
+
+    async def dead_letters(self, org: str, execution_id: str | None = None, limit: int = 100) -> list[DeadLetter]: ...
+
+    async def next_due_at(self) -> int | None:
+        """The earliest `fire_at` of a timer, `due_at` or `not_before_at` of a task, `not_before_at` of a ready row."""
+        ...
+
+    async def news_for(self, worker: str) -> list[tuple[str, int]]:
+        """Executions leased by this session that got events it has not been told of: (execution id, last_seq)."""
+        ...
+
+    async def inconsistencies(self, org: str, limit: int) -> list[Inconsistency]:
+        """Open executions that wait for rows which do not exist, or have unread events and no ready row."""
+        ...
+
+    async def changed_elsewhere(self) -> bool:
+        """Whether another process has committed since the last call; must be cheap (it is asked many times a second)."""
+        ...

@@ -1,0 +1,209 @@
+"""Answers a batch's plan inside its transaction: from the cache where that is exact, else one query per table."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from copy import copy
+from itertools import islice
+
+from holdfast.store.protocol import Loaded, LoadPlan, TaskClaim, TaskKey, TurnClaim
+from holdfast.store.sqlite.cache import Cache, copy_of_execution
+from holdfast.store.sqlite.rows import (
+    row_to_definition,
+    row_to_head,
+    row_to_request,
+    row_to_task,
+    row_to_timer,
+    row_to_worker,
+)
+from holdfast.store.sqlite.statements import rows, statement
+
+_EXECUTIONS = rows("executions", "by_id")
+_WORKFLOW_KEYS = rows("workflow_keys", "by_key")
+_TASKS = rows("tasks", "by_key")
+_TIMERS = rows("timers", "by_key")
+_REQUESTS = rows("requests", "by_id")
+_WORKERS = rows("workers", "by_id")
+_DEFINITIONS = rows("definitions", "by_kind")
+_CLAIMABLE_TURNS = rows("ready", "claimable")
+_CLAIMABLE_TASKS = rows("tasks", "claimable")
+_HELD_TURNS = rows("ready", "held")
+_HELD_TASKS = rows("tasks", "held")
+_DUE_TIMERS = statement("timers", "due")
+_DUE_TASKS = statement("tasks", "due")
+_EXPIRED_WORKERS = statement("workers", "expired")
+
+
+def load(connection: sqlite3.Connection, plan: LoadPlan, cache: Cache, now: int) -> Loaded:
+    """Everything the plan names, and the executions that those rows belong to."""
+    return _Load(connection, plan, cache, now).run()
+
+
+class _Load:
+    """One load. Rows that refer to executions and tasks come first and add to what is wanted."""
+
+    def __init__(self, connection: sqlite3.Connection, plan: LoadPlan, cache: Cache, now: int) -> None:
+        self.connection = connection
+        self.plan = plan
+        self.cache = cache
+        self.loaded = Loaded(now=now)
+        self.executions = set(plan.executions)
+        self.tasks = set(plan.tasks)
+
+    def run(self) -> Loaded:
+        plan = self.plan
+        if plan.workflow_keys:
+            self.load_workflow_keys()
+        if plan.workers or plan.expired_workers or plan.held_by:
+            self.load_workers()
+        if plan.turn_claims:
+            self.load_turn_claims()
+        if plan.task_claims:
+            self.load_task_claims()
+        if plan.due_timers or plan.due_tasks:
+            self.load_due()
+        if plan.timers:
+            self.load_timers()
+        if self.tasks:
+            self.load_tasks()
+        if self.executions:
+            self.load_executions()
+        if plan.requests:
+            self.load_requests()
+        if plan.definitions:
+            self.load_definitions()
+        return self.loaded
+
+    def load_workflow_keys(self) -> None:
+        found, known = self.loaded.workflow_keys, self.cache.workflow_keys
+        missing = []
+        for key in self.plan.workflow_keys:
+            execution_id = known.get(key)
+            if execution_id is None:
+                missing.append(key)
+            else:
+                found[key] = execution_id
+        for org, workflow_id, execution_id in _WORKFLOW_KEYS.fetch(self.connection, sorted(missing)):
+            found[org, workflow_id] = known[org, workflow_id] = execution_id
+        self.executions.update(found.values())
+
+    def load_workers(self) -> None:
+        loaded, known = self.loaded, self.cache.workers
+        missing = []
+        for worker_id in self.plan.workers:
+            worker = known.get(worker_id)
+            if worker is None:
+                missing.append((worker_id,))
+            else:
+                loaded.workers[worker_id] = copy(worker)
+        for row in _WORKERS.fetch(self.connection, missing):
+            loaded.workers[row[0]] = row_to_worker(row)
+            known[row[0]] = row_to_worker(row)
+        if self.plan.expired_workers:
+            for row in self.connection.execute(_EXPIRED_WORKERS, (loaded.now,)).fetchall():
+                loaded.workers.setdefault(row[0], row_to_worker(row))
+                loaded.expired_workers.append(row[0])
+        self.load_held()
+
+    def load_held(self) -> None:
+        holders = [(worker,) for worker in sorted(self.plan.held_by.union(self.loaded.expired_workers))]
+        turns = _HELD_TURNS.fetch(self.connection, holders)
+        self.loaded.held_turns = [execution_id for (execution_id,) in turns]
+        self.loaded.held_tasks = [(row[0], row[1]) for row in _HELD_TASKS.fetch(self.connection, holders)]
+        self.executions.update(self.loaded.held_turns)
+        self.tasks.update(self.loaded.held_tasks)
+
+    def load_turn_claims(self) -> None:
+        taken: set[str] = set()
+        for claim in self.plan.turn_claims:
+            candidates = self.claimable_turns(claim, claim.limit + len(taken))
+            answer = list(islice((key for key in candidates if key not in taken), claim.limit))
+            taken.update(answer)
+            self.loaded.turn_claims.append(answer)
+        self.executions.update(taken)
+
+    def claimable_turns(self, claim: TurnClaim, limit: int) -> Iterable[str]:
+        builds = [value for (kind, version), build in claim.builds.items() for value in (kind, version, build)]
+        if not builds or claim.limit <= 0:
+            return ()
+        sql = _CLAIMABLE_TURNS.sql(len(claim.builds))
+        found: list[tuple[int, int, str]] = []
+        for queue in dict.fromkeys(claim.queues):
+            values = [*builds, claim.org, queue, self.loaded.now, limit]
+            found += self.connection.execute(sql, values).fetchall()
+        return [row[2] for row in sorted(found, key=lambda row: (-row[0], row[1], row[2]))]
+
+    def load_task_claims(self) -> None:
+        taken: set[TaskKey] = set()
+        for claim in self.plan.task_claims:
+            candidates = self.claimable_tasks(claim, claim.limit + len(taken))
+            answer = list(islice((key for key in candidates if key not in taken), claim.limit))
+            taken.update(answer)
+            self.loaded.task_claims.append(answer)
+        self.tasks.update(taken)
+
+    def claimable_tasks(self, claim: TaskClaim, limit: int) -> Iterable[TaskKey]:
+        if not claim.kinds or claim.limit <= 0:
+            return ()
+        sql = _CLAIMABLE_TASKS.sql(len(claim.kinds))
+        found: list[tuple[int, int, str, int]] = []
+        for queue in dict.fromkeys(claim.queues):
+            values = [claim.org, queue, self.loaded.now, *claim.kinds, limit]
+            found += self.connection.execute(sql, values).fetchall()
+        return [(row[2], row[3]) for row in sorted(found, key=lambda row: (-row[0], *row[1:]))]
+
+    def load_due(self) -> None:
+        loaded, now = self.loaded, self.loaded.now
+        for row in self.connection.execute(_DUE_TIMERS, (now, self.plan.due_timers)).fetchall():
+            timer = loaded.timers[row[0], row[1]] = row_to_timer(row)
+            loaded.due_timers.append(timer)
+            self.executions.add(timer.execution_id)
+        for row in self.connection.execute(_DUE_TASKS, (now, self.plan.due_tasks)).fetchall():
+            loaded.due_tasks.append((row[0], row[1]))
+            self.tasks.add((row[0], row[1]))
+
+    def load_timers(self) -> None:
+        for row in _TIMERS.fetch(self.connection, sorted(self.plan.timers)):
+            self.loaded.timers[row[0], row[1]] = row_to_timer(row)
+        self.executions.update(execution_id for execution_id, _ in self.plan.timers)
+
+    def load_tasks(self) -> None:
+        missing = []
+        for key in self.tasks:
+            task = self.cache.tasks.get(key)
+            if task is None:
+                missing.append(key)
+            else:
+                self.loaded.tasks[key] = task
+            self.executions.add(key[0])
+        for row in _TASKS.fetch(self.connection, sorted(missing)):
+            self.loaded.tasks[row[0], row[1]] = row_to_task(row)
+
+    def load_executions(self) -> None:
+        found, known = self.loaded.executions, self.cache.executions
+        missing = []
+        for execution_id in self.executions:
+            execution = known.get(execution_id)
+            if execution is None:
+                missing.append(execution_id)
+            else:
+                found[execution_id] = copy_of_execution(execution)
+        if missing:
+            missing.sort()
+            for row in _EXECUTIONS.fetch(self.connection, [(execution_id,) for execution_id in missing]):
+                found[row[0]] = row_to_head(row)
+
+    def load_requests(self) -> None:
+        for row in _REQUESTS.fetch(self.connection, sorted(self.plan.requests)):
+            self.loaded.requests[row[0], row[1]] = row_to_request(row)
+
+    def load_definitions(self) -> None:
+        known = self.cache.definitions
+        missing = [key for key in self.plan.definitions if key not in known]
+        known.update({key: [] for key in missing})
+        for row in _DEFINITIONS.fetch(self.connection, sorted(missing)):
+            known[row[0], row[1]].append(row_to_definition(row))
+        for key in self.plan.definitions:
+            if known[key]:
+                self.loaded.definitions[key] = list(known[key])

@@ -1,0 +1,177 @@
+"""Queries for callers: connection in, records out, scoped by org except where the engine itself asks."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from holdfast.model.events import HistoryEvent
+from holdfast.model.executions import DeadLetter, Execution, State, Status, TaskRow, TimerRow
+from holdfast.store.protocol import ExecutionQuery, Inconsistency
+from holdfast.store.sqlite.rows import row_to_dead_letter, row_to_event, row_to_head, row_to_task, row_to_timer
+from holdfast.store.sqlite.statements import rows, statement
+
+_EXECUTIONS = rows("executions", "by_id")
+_LAST_EVENTS = rows("events", "last")
+_BY_WORKFLOW_ID = statement("executions", "by_workflow_id")
+_EVENTS = statement("events", "page")
+_COUNT_BY_STATE = statement("executions", "count_by_state")
+_COUNT_READY = statement("executions", "count_ready")
+_TASKS = statement("tasks", "of_execution")
+_TIMERS = statement("timers", "of_execution")
+_DEAD_LETTERS = statement("dead_letters", "of_org")
+_DEAD_LETTERS_OF_EXECUTION = statement("dead_letters", "of_execution")
+_NEWS = statement("ready", "news")
+_UNREAD = statement("executions", "unread_without_ready")
+_MISSING = statement("executions", "waiting_for_missing")
+_NEXT: Final = (
+    (statement("timers", "next_due"), False),
+    (statement("tasks", "next_due"), False),
+    (statement("tasks", "next_delayed"), True),
+    (statement("ready", "next_delayed"), True),
+)
+
+
+def executions(connection: sqlite3.Connection, ids: Sequence[str]) -> Iterator[tuple[str, str, Execution]]:
+    for row in _EXECUTIONS.fetch(connection, [(execution_id,) for execution_id in ids]):
+        head = row_to_head(row)
+        yield head.id, head.org, head
+
+
+def last_events(connection: sqlite3.Connection, ids: Sequence[str]) -> Iterator[tuple[str, str, HistoryEvent]]:
+    for execution_id, org, *event in _LAST_EVENTS.fetch(connection, [(execution_id,) for execution_id in ids]):
+        yield execution_id, org, row_to_event(*event)
+
+
+def execution_by_workflow_id(connection: sqlite3.Connection, org: str, workflow_id: str) -> Execution | None:
+    row = connection.execute(_BY_WORKFLOW_ID, (org, workflow_id)).fetchone()
+    return row_to_head(row) if row is not None else None
+
+
+def history(
+    connection: sqlite3.Connection, org: str, execution_id: str, after: int, limit: int | None
+) -> list[HistoryEvent]:
+    values = (execution_id, after, org, -1 if limit is None else limit)
+    return [row_to_event(*row) for row in connection.execute(_EVENTS, values).fetchall()]
+
+
+def count_executions(connection: sqlite3.Connection, org: str) -> dict[Status, int]:
+    """Statuses that occur. One snapshot, so that the parts fit together."""
+    connection.execute("BEGIN")
+    try:
+        states = dict(connection.execute(_COUNT_BY_STATE, (org,)).fetchall())
+        pending, running = connection.execute(_COUNT_READY, (org,)).fetchone()
+    finally:
+        connection.execute("COMMIT")
+    waiting = states.pop(State.OPEN.value, 0) - pending - running
+    counts = {Status.PENDING: pending, Status.RUNNING: running, Status.WAITING: waiting}
+    counts.update({Status(state): count for state, count in states.items()})
+    return {status: count for status, count in counts.items() if count}
+
+
+def tasks(connection: sqlite3.Connection, org: str, execution_id: str) -> list[TaskRow]:
+    return [row_to_task(row) for row in connection.execute(_TASKS, (execution_id, org)).fetchall()]
+
+
+def timers(connection: sqlite3.Connection, org: str, execution_id: str) -> list[TimerRow]:
+    return [row_to_timer(row) for row in connection.execute(_TIMERS, (execution_id, org)).fetchall()]
+
+
+def dead_letters(connection: sqlite3.Connection, org: str, execution_id: str | None, limit: int) -> list[DeadLetter]:
+    if execution_id is None:
+        found = connection.execute(_DEAD_LETTERS, (org, limit)).fetchall()
+    else:
+        found = connection.execute(_DEAD_LETTERS_OF_EXECUTION, (org, execution_id, limit)).fetchall()
+    return [row_to_dead_letter(row) for row in found]
+
+
+def next_due_at(connection: sqlite3.Connection, now: int) -> int | None:
+    """What is delayed counts only while it is: once claimable, it waits for a worker, not for the clock."""
+    found = [connection.execute(sql, (now,) if delayed else ()).fetchone()[0] for sql, delayed in _NEXT]
+    return min((at for at in found if at is not None), default=None)
+
+
+def news_for(connection: sqlite3.Connection, worker: str) -> list[tuple[str, int]]:
+    return connection.execute(_NEWS, (worker,)).fetchall()
+
+
+def inconsistencies(connection: sqlite3.Connection, org: str, limit: int) -> list[Inconsistency]:
+    found = {
+        row[0]: Inconsistency(execution_id=row[0], unread=True)
+        for row in connection.execute(_UNREAD, (org, limit)).fetchall()
+    }
+    missing: dict[str, dict[str, list[int]]] = {}
+    for execution_id, kind, number in connection.execute(_MISSING, (org,)):
+        if execution_id not in missing and len(found) + len(missing) >= limit:
+            break
+        missing.setdefault(execution_id, {"timer": [], "task": []})[kind].append(number)
+    for execution_id, numbers in missing.items():
+        found[execution_id] = Inconsistency(
+            execution_id=execution_id,
+            missing_timers=tuple(numbers["timer"]),
+            missing_tasks=tuple(numbers["task"]),
+        )
+    return list(found.values())[:limit]
+
+
+# --- pages ---------------------------------------------------------------------------------------------------------
+
+# Where a status is found: the stored state, and a condition on the ready row.
+_PLACES: Final = {
+    Status.PENDING: (State.OPEN.value, "where_pending"),
+    Status.RUNNING: (State.OPEN.value, "where_running"),
+    Status.WAITING: (State.OPEN.value, "where_waiting"),
+}
+_NEED_READY: Final = frozenset({"where_pending", "where_running"})
+_AFTER_ALL_IDS: Final = "\U0010ffff"
+
+
+def list_executions(connection: sqlite3.Connection, query: ExecutionQuery) -> list[Execution]:
+    """One branch for each combination of state and kind: each follows an index, and SQLite merges them by id."""
+    branches, values = [], []
+    for sql, bound in _branches(query):
+        branches.append(sql)
+        values += bound
+    sql = "\nUNION ALL\n".join(branches) + "\n" + statement("executions", "page_order")
+    return [row_to_head(row) for row in connection.execute(sql, [*values, query.limit]).fetchall()]
+
+
+def _branches(query: ExecutionQuery) -> Iterator[tuple[str, list[Any]]]:
+    filters, bound = _filters(query)
+    before = query.before if query.before is not None else _AFTER_ALL_IDS
+    for state, condition in _places(query):
+        for kind in dict.fromkeys(query.kinds) or (None,):
+            parts, values = _branch(query.org, before, state, condition, kind)
+            yield "\n".join([*parts, *filters]), [*values, *bound]
+
+
+def _places(query: ExecutionQuery) -> list[tuple[str | None, str]]:
+    if query.statuses:
+        return [_PLACES.get(status, (status.value, "")) for status in dict.fromkeys(query.statuses)]
+    # Without a status or kind there is one branch per state: that index leads to this org alone.
+    return [(None, "")] if query.kinds else [(state.value, "") for state in State]
+
+
+def _branch(org: str, before: str, state: str | None, condition: str, kind: str | None) -> tuple[list[str], list[Any]]:
+    narrower = [statement("executions", condition)] if condition else []
+    if kind is None or condition in _NEED_READY:
+        first = statement("executions", "page_of_ready" if condition in _NEED_READY else "page_of_state")
+        if kind is None:
+            return [first, *narrower], [org, state, before]
+        return [first, *narrower, statement("executions", "where_kind")], [org, state, before, kind]
+    first = statement("executions", "page_of_kind")
+    if state is None:
+        return [first, *narrower], [org, kind, before]
+    return [first, *narrower, statement("executions", "where_state")], [org, kind, before, state]
+
+
+def _filters(query: ExecutionQuery) -> tuple[list[str], list[Any]]:
+    asked = {
+        "where_workflow_id": query.workflow_id,
+        "where_queue": query.queue,
+        "where_created_from": query.created_from,
+        "where_created_before": query.created_before,
+    }
+    used = {name: value for name, value in asked.items() if value is not None}
+    return [statement("executions", name) for name in used], list(used.values())

@@ -1,0 +1,171 @@
+"""Rows to records and back.
+
+Binding None or bytes costs the driver four times as much as text or a number (it looks for an adapter each time), so on
+the hot tables JSON is bound as text, and an absent value as '' or 0, which the statement turns into NULL.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from holdfast.model.events import HistoryEvent, decode_body, encode_body
+from holdfast.model.executions import (
+    DeadLetter,
+    DefinitionRow,
+    Execution,
+    Ready,
+    RequestRow,
+    State,
+    StuckReason,
+    TaskRow,
+    TimerRow,
+    WorkerRow,
+)
+from holdfast.model.values import RetryPolicy, TaskTimeouts, Wait
+from holdfast.store.sqlite.statements import Row
+
+HEAD_COLUMNS: Final = tuple(name for name in Execution.__struct_fields__ if name != "ready")
+TASK_COLUMNS: Final = TaskRow.__struct_fields__
+
+_STATES: Final = {state.value: state for state in State}
+
+_encode = msgspec.json.Encoder().encode
+_decode_waits = msgspec.json.Decoder(tuple[Wait, ...]).decode
+_decode_stuck = msgspec.json.Decoder(StuckReason).decode
+_decode_metadata = msgspec.json.Decoder(dict[str, str]).decode
+_decode_retry = msgspec.json.Decoder(RetryPolicy).decode
+_decode_timeouts = msgspec.json.Decoder(TaskTimeouts).decode
+
+
+def _text(value: Any) -> str:
+    return _encode(value).decode()
+
+
+def head_to_row(e: Execution) -> Row:
+    return (
+        e.id,
+        e.org,
+        e.workflow_id,
+        e.kind,
+        e.version,
+        e.queue,
+        e.priority,
+        str(e.state),
+        e.created_at,
+        e.updated_at,
+        e.closed_at or 0,
+        e.last_seq,
+        e.seen_seq,
+        e.call_seq,
+        e.signal_count,
+        e.open_tasks,
+        e.open_timers,
+        e.epoch,
+        e.nonce,
+        e.crashes,
+        e.close_rounds,
+        1 if e.cancel_requested else 0,
+        _text(e.waiting_for) if e.waiting_for else "",
+        _text(e.stuck) if e.stuck is not None else "",
+        _text(e.metadata) if e.metadata is not None else "",
+    )
+
+
+def ready_to_row(e: Execution, ready: Ready) -> Row:
+    return (
+        e.id,
+        e.org,
+        e.queue,
+        e.priority,
+        e.kind,
+        e.version,
+        ready.since_at,
+        ready.not_before_at,
+        ready.worker or "",
+        1 if ready.news else 0,
+        ready.avoid_build or "",
+    )
+
+
+def row_to_head(row: Row) -> Execution:
+    """A row of the view `heads`."""
+    *head, since_at, not_before_at, worker, news, avoid_build = row
+    fields = dict(zip(HEAD_COLUMNS, head, strict=True))
+    fields["state"] = _STATES[fields["state"]]
+    fields["cancel_requested"] = fields["cancel_requested"] == 1
+    fields["waiting_for"] = _decode_waits(fields["waiting_for"] or "[]")
+    if fields["stuck"] is not None:
+        fields["stuck"] = _decode_stuck(fields["stuck"])
+    if fields["metadata"] is not None:
+        fields["metadata"] = _decode_metadata(fields["metadata"])
+    if since_at is not None:
+        fields["ready"] = Ready(
+            since_at=since_at, not_before_at=not_before_at, worker=worker, news=news == 1, avoid_build=avoid_build
+        )
+    return Execution(**fields)
+
+
+def event_to_row(execution_id: str, event: HistoryEvent) -> Row:
+    body = event.body
+    return (execution_id, event.seq, body.TYPE, body.VERSION, event.at, encode_body(body).decode())
+
+
+def row_to_event(seq: int, at: int, type_name: str, version: int, data: bytes) -> HistoryEvent:
+    return HistoryEvent(seq, at, decode_body(type_name, version, data))
+
+
+def task_to_row(t: TaskRow) -> Row:
+    return (
+        t.execution_id,
+        t.task_no,
+        t.org,
+        t.kind,
+        t.queue,
+        t.priority,
+        bytes(t.input).decode(),
+        _text(t.retry),
+        _text(t.timeouts),
+        t.scheduled_at,
+        t.not_before_at,
+        t.attempt,
+        t.nonce,
+        t.worker or "",
+        t.started_at,
+        t.heartbeat_at,
+        t.due_at,
+        bytes(t.details).decode() if t.details is not None else "",
+        t.progress,
+    )
+
+
+def row_to_task(row: Row) -> TaskRow:
+    fields = dict(zip(TASK_COLUMNS, row, strict=True))
+    fields["input"] = Raw(fields["input"])
+    fields["retry"] = _decode_retry(fields["retry"])
+    fields["timeouts"] = _decode_timeouts(fields["timeouts"])
+    if fields["details"] is not None:
+        fields["details"] = Raw(fields["details"])
+    return TaskRow(**fields)
+
+
+def row_to_timer(row: Row) -> TimerRow:
+    return TimerRow(execution_id=row[0], timer_no=row[1], org=row[2], fire_at=row[3])
+
+
+def row_to_worker(row: Row) -> WorkerRow:
+    return WorkerRow(id=row[0], org=row[1], host=row[2], pid=row[3], started_at=row[4], lease_until_at=row[5])
+
+
+def row_to_definition(row: Row) -> DefinitionRow:
+    return DefinitionRow(org=row[0], kind=row[1], version=row[2], build=row[3], registered_at=row[4])
+
+
+def row_to_request(row: Row) -> RequestRow:
+    return RequestRow(org=row[0], request_id=row[1], fingerprint=row[2], answer=row[3], created_at=row[4])
+
+
+def row_to_dead_letter(row: Row) -> DeadLetter:
+    return DeadLetter(execution_id=row[0], seq=row[1], org=row[2], reason=row[3], at=row[4])

@@ -1,0 +1,9 @@
+-- name: upsert
+-- Kinds and versions that a worker has registered; the latest build counts.
+INSERT INTO definitions (org, kind, version, build, registered_at) VALUES /*row*/(?, ?, ?, ?, ?)/*end*/
+ON CONFLICT (org, kind, version) DO UPDATE SET build = excluded.build, registered_at = excluded.registered_at;
+
+-- name: by_kind
+-- All versions of these kinds.
+SELECT org, kind, version, build, registered_at FROM definitions
+WHERE (org, kind) IN (VALUES /*row*/(?, ?)/*end*/) ORDER BY org, kind, version;

@@ -1,0 +1,116 @@
+-- name: insert
+-- New heads; an id that exists already is an error.
+INSERT INTO executions (id, org, workflow_id, kind, version, queue, priority, state, created_at, updated_at, closed_at,
+    last_seq, seen_seq, call_seq, signal_count, open_tasks, open_timers, epoch, nonce, crashes, close_rounds,
+    cancel_requested, waiting_for, stuck, metadata)
+VALUES /*row*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULLIF(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+    NULLIF(?, ''), NULLIF(?, ''), NULLIF(?, ''))/*end*/;
+
+-- name: update
+-- Heads that changed. An upsert, because a statement over many rows releases the GIL once, not once per row.
+INSERT INTO executions (id, org, workflow_id, kind, version, queue, priority, state, created_at, updated_at, closed_at,
+    last_seq, seen_seq, call_seq, signal_count, open_tasks, open_timers, epoch, nonce, crashes, close_rounds,
+    cancel_requested, waiting_for, stuck, metadata)
+VALUES /*row*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULLIF(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+    NULLIF(?, ''), NULLIF(?, ''), NULLIF(?, ''))/*end*/
+ON CONFLICT (id) DO UPDATE SET version = excluded.version, queue = excluded.queue, priority = excluded.priority,
+    state = excluded.state, updated_at = excluded.updated_at, closed_at = excluded.closed_at,
+    last_seq = excluded.last_seq, seen_seq = excluded.seen_seq, call_seq = excluded.call_seq,
+    signal_count = excluded.signal_count, open_tasks = excluded.open_tasks, open_timers = excluded.open_timers, epoch = excluded.epoch,
+    nonce = excluded.nonce, crashes = excluded.crashes, close_rounds = excluded.close_rounds,
+    cancel_requested = excluded.cancel_requested, waiting_for = excluded.waiting_for, stuck = excluded.stuck,
+    metadata = excluded.metadata;
+
+-- name: by_id
+-- Heads with their ready rows.
+SELECT * FROM heads WHERE id IN (VALUES /*row*/(?)/*end*/);
+
+-- name: by_workflow_id
+-- The newest execution of a workflow id.
+SELECT h.* FROM workflow_keys AS k CROSS JOIN heads AS h ON h.id = k.execution_id
+WHERE k.org = ? AND k.workflow_id = ?;
+
+-- name: page_of_state
+-- One branch of a page: the executions of one stored state.
+SELECT h.* FROM heads AS h WHERE h.org = ? AND h.state = ? AND h.id < ?;
+
+-- name: page_of_kind
+-- One branch of a page: the executions of one kind.
+SELECT h.* FROM heads AS h WHERE h.org = ? AND h.kind = ? AND h.id < ?;
+
+-- name: page_of_ready
+-- One branch of a page: the executions of one stored state with a ready row. They are few, so start from those rows.
+SELECT h.* FROM ready AS r CROSS JOIN heads AS h ON h.id = r.execution_id
+WHERE r.org = ? AND h.state = ? AND r.execution_id < ?;
+
+-- name: page_order
+-- The end of a page, after its branches.
+ORDER BY id DESC LIMIT ?;
+
+-- name: where_state
+-- Narrow a branch.
+AND h.state = ?;
+
+-- name: where_kind
+-- Narrow a branch.
+AND h.kind = ?;
+
+-- name: where_workflow_id
+-- Narrow a branch.
+AND h.workflow_id = ?;
+
+-- name: where_queue
+-- Narrow a branch.
+AND h.queue = ?;
+
+-- name: where_created_from
+-- Narrow a branch.
+AND h.created_at >= ?;
+
+-- name: where_created_before
+-- Narrow a branch.
+AND h.created_at < ?;
+
+-- name: where_pending
+-- Narrow a branch to executions that wait for a worker.
+AND h.since_at IS NOT NULL AND h.worker IS NULL;
+
+-- name: where_running
+-- Narrow a branch to executions that a worker holds.
+AND h.worker IS NOT NULL;
+
+-- name: where_waiting
+-- Narrow a branch to executions without news.
+AND h.since_at IS NULL;
+
+-- name: count_by_state
+-- How many executions of an org are in each stored state.
+SELECT state, count(*) FROM executions WHERE org = ? GROUP BY state;
+
+-- name: count_ready
+-- How many OPEN executions of an org have a ready row, without and with a worker.
+SELECT count(*) FILTER (WHERE r.worker IS NULL), count(*) FILTER (WHERE r.worker IS NOT NULL)
+FROM ready AS r CROSS JOIN executions AS e ON e.id = r.execution_id
+WHERE r.org = ? AND e.state = 'OPEN';
+
+-- name: unread_without_ready
+-- Open executions with unread events that nobody would ever claim.
+SELECT e.id FROM executions AS e
+WHERE e.org = ? AND e.state IN ('OPEN', 'STUCK') AND e.last_seq > e.seen_seq
+    AND NOT EXISTS (SELECT 1 FROM ready AS r WHERE r.execution_id = e.id)
+ORDER BY e.id LIMIT ?;
+
+-- name: waiting_for_missing
+-- Timers and tasks that executions at rest wait for, although they have no row. Executions with news are left alone:
+-- what they last waited for may just have come.
+SELECT e.id, w.value ->> 'kind', w.value ->> 'number'
+FROM executions AS e CROSS JOIN json_each(e.waiting_for) AS w
+WHERE e.org = ? AND e.state IN ('OPEN', 'STUCK') AND e.last_seq = e.seen_seq
+    AND NOT EXISTS (SELECT 1 FROM ready AS r WHERE r.execution_id = e.id)
+    AND (
+        w.value ->> 'kind' = 'timer' AND NOT EXISTS (
+            SELECT 1 FROM timers AS t WHERE t.execution_id = e.id AND t.timer_no = w.value ->> 'number')
+        OR w.value ->> 'kind' = 'task' AND NOT EXISTS (
+            SELECT 1 FROM tasks AS t WHERE t.execution_id = e.id AND t.task_no = w.value ->> 'number')
+    )
+ORDER BY e.id;

@@ -1,0 +1,14 @@
+-- name: upsert
+-- Answers kept for repeated requests.
+INSERT INTO requests (org, request_id, fingerprint, answer, created_at) VALUES /*row*/(?, ?, ?, ?, ?)/*end*/
+ON CONFLICT (org, request_id) DO UPDATE SET fingerprint = excluded.fingerprint, answer = excluded.answer,
+    created_at = excluded.created_at;
+
+-- name: by_id
+-- Answers given to these requests.
+SELECT org, request_id, fingerprint, answer, created_at FROM requests
+WHERE (org, request_id) IN (VALUES /*row*/(?, ?)/*end*/);
+
+-- name: forget
+-- Answers that nobody will ask for again.
+DELETE FROM requests WHERE created_at < ?;

@@ -1,0 +1,59 @@
+-- name: insert
+-- New tasks; a number that is taken is an error.
+INSERT INTO tasks (execution_id, task_no, org, kind, queue, priority, input, retry, timeouts, scheduled_at,
+    not_before_at, attempt, nonce, worker, started_at, heartbeat_at, due_at, details, progress)
+VALUES /*row*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULLIF(?, ''), ?, ?, ?, NULLIF(?, ''), ?)/*end*/;
+
+-- name: update
+-- Tasks that changed; what was asked for (kind, input, retry, time-outs) never does.
+INSERT INTO tasks (execution_id, task_no, org, kind, queue, priority, input, retry, timeouts, scheduled_at,
+    not_before_at, attempt, nonce, worker, started_at, heartbeat_at, due_at, details, progress)
+VALUES /*row*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULLIF(?, ''), ?, ?, ?, NULLIF(?, ''), ?)/*end*/
+ON CONFLICT (execution_id, task_no) DO UPDATE SET queue = excluded.queue, priority = excluded.priority,
+    not_before_at = excluded.not_before_at, attempt = excluded.attempt, nonce = excluded.nonce,
+    worker = excluded.worker, started_at = excluded.started_at, heartbeat_at = excluded.heartbeat_at,
+    due_at = excluded.due_at, details = excluded.details, progress = excluded.progress;
+
+-- name: delete
+-- Tasks that are finished.
+DELETE FROM tasks WHERE (execution_id, task_no) IN (VALUES /*row*/(?, ?)/*end*/);
+
+-- name: purge
+-- All tasks of executions that are over.
+DELETE FROM tasks WHERE execution_id IN (VALUES /*row*/(?)/*end*/);
+
+-- name: by_key
+-- Tasks by execution and number.
+SELECT execution_id, task_no, org, kind, queue, priority, CAST(input AS BLOB), CAST(retry AS BLOB),
+    CAST(timeouts AS BLOB), scheduled_at, not_before_at, attempt, nonce, worker, started_at, heartbeat_at, due_at,
+    CAST(details AS BLOB), progress
+FROM tasks WHERE (execution_id, task_no) IN (VALUES /*row*/(?, ?)/*end*/);
+
+-- name: of_execution
+-- The unfinished tasks of one execution.
+SELECT execution_id, task_no, org, kind, queue, priority, CAST(input AS BLOB), CAST(retry AS BLOB),
+    CAST(timeouts AS BLOB), scheduled_at, not_before_at, attempt, nonce, worker, started_at, heartbeat_at, due_at,
+    CAST(details AS BLOB), progress
+FROM tasks WHERE execution_id = ? AND org = ? ORDER BY task_no;
+
+-- name: claimable
+-- Tasks of one queue that a worker knowing these kinds may take, in claiming order.
+SELECT priority, max(not_before_at, scheduled_at), execution_id, task_no FROM tasks
+WHERE worker IS NULL AND org = ? AND queue = ? AND not_before_at <= ? AND kind IN (VALUES /*row*/(?)/*end*/)
+ORDER BY priority DESC, max(not_before_at, scheduled_at), execution_id, task_no LIMIT ?;
+
+-- name: due
+-- Tasks whose nearest deadline has passed, the oldest first.
+SELECT execution_id, task_no FROM tasks WHERE due_at IS NOT NULL AND due_at <= ? ORDER BY due_at LIMIT ?;
+
+-- name: held
+-- Tasks leased by these workers.
+SELECT execution_id, task_no FROM tasks WHERE worker IN (VALUES /*row*/(?)/*end*/) ORDER BY execution_id, task_no;
+
+-- name: next_due
+-- The nearest deadline.
+SELECT min(due_at) FROM tasks WHERE due_at IS NOT NULL;
+
+-- name: next_delayed
+-- When the next delayed task becomes claimable.
+SELECT min(not_before_at) FROM tasks WHERE worker IS NULL AND not_before_at > 0 AND not_before_at > ?;

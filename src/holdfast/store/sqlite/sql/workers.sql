@@ -1,0 +1,16 @@
+-- name: upsert
+-- Worker sessions that came or renewed their lease.
+INSERT INTO workers (id, org, host, pid, started_at, lease_until_at) VALUES /*row*/(?, ?, ?, ?, ?, ?)/*end*/
+ON CONFLICT (id) DO UPDATE SET lease_until_at = excluded.lease_until_at;
+
+-- name: delete
+-- Worker sessions that ended.
+DELETE FROM workers WHERE id IN (VALUES /*row*/(?)/*end*/);
+
+-- name: by_id
+-- Worker sessions by id.
+SELECT id, org, host, pid, started_at, lease_until_at FROM workers WHERE id IN (VALUES /*row*/(?)/*end*/);
+
+-- name: expired
+-- Worker sessions whose lease has run out.
+SELECT id, org, host, pid, started_at, lease_until_at FROM workers WHERE lease_until_at <= ? ORDER BY id;

@@ -1,0 +1,112 @@
+"""The SQLite store: puts the writer and the readers together behind the `Store` protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from holdfast.config import StoreConfig
+from holdfast.errors import EngineStopped
+from holdfast.model.events import HistoryEvent
+from holdfast.model.executions import DeadLetter, Execution, Status, TaskRow, TimerRow
+from holdfast.store.protocol import BatchSource, Clock, ExecutionQuery, Inconsistency
+from holdfast.store.sqlite import read
+from holdfast.store.sqlite.connections import Database
+from holdfast.store.sqlite.readers import Coalesced, Readers, Reads
+from holdfast.store.sqlite.writer import Writer
+
+T = TypeVar("T")
+
+
+class SqliteStore:
+    """One SQLite file, or a database of its own in memory when `path` is None."""
+
+    def __init__(self, path: str | Path | None, config: StoreConfig, clock: Clock) -> None:
+        self.clock = clock
+        self._database = Database(Path(path) if path is not None else None, config, clock)
+        self._writer = Writer(self._database)
+        # What is in memory is seen by the writer's connection alone.
+        self._readers = Readers(self._database) if path is not None else None
+        self._open: _Open | None = None
+
+    async def open(self, source: BatchSource) -> None:
+        await self._writer.start(source)
+        post = self._writer.post
+        if self._readers is not None:
+            self._readers.start()
+            post = self._readers.post
+        self._open = _Open(Reads(self._database, post, asyncio.get_running_loop()))
+
+    async def close(self) -> None:
+        was_open, self._open = self._open is not None, None
+        if was_open and self._readers is not None:
+            await self._readers.stop()
+        await self._writer.stop()
+
+    def wake(self) -> None:
+        self._writer.wake()
+
+    async def executions(self, org: str, ids: Sequence[str]) -> dict[str, Execution]:
+        return await self._opened.executions.get(org, ids)
+
+    async def last_events(self, org: str, ids: Sequence[str]) -> dict[str, HistoryEvent]:
+        return await self._opened.last_events.get(org, ids)
+
+    async def execution_by_workflow_id(self, org: str, workflow_id: str) -> Execution | None:
+        return await self._read(lambda connection: read.execution_by_workflow_id(connection, org, workflow_id))
+
+    async def history(
+        self, org: str, execution_id: str, after: int = 0, limit: int | None = None
+    ) -> list[HistoryEvent]:
+        return await self._read(lambda connection: read.history(connection, org, execution_id, after, limit))
+
+    async def list_executions(self, query: ExecutionQuery) -> list[Execution]:
+        return await self._read(lambda connection: read.list_executions(connection, query))
+
+    async def count_executions(self, org: str) -> dict[Status, int]:
+        return await self._read(lambda connection: read.count_executions(connection, org))
+
+    async def tasks(self, org: str, execution_id: str) -> list[TaskRow]:
+        return await self._read(lambda connection: read.tasks(connection, org, execution_id))
+
+    async def timers(self, org: str, execution_id: str) -> list[TimerRow]:
+        return await self._read(lambda connection: read.timers(connection, org, execution_id))
+
+    async def dead_letters(self, org: str, execution_id: str | None = None, limit: int = 100) -> list[DeadLetter]:
+        return await self._read(lambda connection: read.dead_letters(connection, org, execution_id, limit))
+
+    async def next_due_at(self) -> int | None:
+        return await self._read(lambda connection: read.next_due_at(connection, self.clock()))
+
+    async def news_for(self, worker: str) -> list[tuple[str, int]]:
+        return await self._read(lambda connection: read.news_for(connection, worker))
+
+    async def inconsistencies(self, org: str, limit: int) -> list[Inconsistency]:
+        return await self._read(lambda connection: read.inconsistencies(connection, org, limit))
+
+    async def changed_elsewhere(self) -> bool:
+        if self._readers is None:
+            return False
+        # The writer's connection is asked: to any other, our own commits would look like somebody else's.
+        return await self._opened.reads.run(self._writer.changed_elsewhere, self._writer.post)
+
+    @property
+    def _opened(self) -> _Open:
+        if self._open is None:
+            raise EngineStopped("the store is not open")
+        return self._open
+
+    async def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        return await self._opened.reads.run(work)
+
+
+class _Open:
+    """What exists only between `open` and `close`."""
+
+    def __init__(self, reads: Reads) -> None:
+        self.reads = reads
+        self.executions: Coalesced[Execution] = reads.coalesced(read.executions)
+        self.last_events: Coalesced[HistoryEvent] = reads.coalesced(read.last_events)

@@ -1,0 +1,94 @@
+"""Writes the changes of a batch inside its transaction: one statement over many rows per table."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from holdfast.store.protocol import Changes
+from holdfast.store.sqlite.rows import event_to_row, head_to_row, ready_to_row, task_to_row
+from holdfast.store.sqlite.statements import rows, statement
+
+_INSERT_EXECUTIONS = rows("executions", "insert")
+_UPDATE_EXECUTIONS = rows("executions", "update")
+_UPSERT_READY = rows("ready", "upsert")
+_DELETE_READY = rows("ready", "delete")
+_INSERT_EVENTS = rows("events", "insert")
+_UPSERT_WORKFLOW_KEYS = rows("workflow_keys", "upsert")
+_INSERT_TASKS = rows("tasks", "insert")
+_UPDATE_TASKS = rows("tasks", "update")
+_DELETE_TASKS = rows("tasks", "delete")
+_PURGE_TASKS = rows("tasks", "purge")
+_INSERT_TIMERS = rows("timers", "insert")
+_DELETE_TIMERS = rows("timers", "delete")
+_PURGE_TIMERS = rows("timers", "purge")
+_UPSERT_WORKERS = rows("workers", "upsert")
+_DELETE_WORKERS = rows("workers", "delete")
+_UPSERT_DEFINITIONS = rows("definitions", "upsert")
+_UPSERT_REQUESTS = rows("requests", "upsert")
+_FORGET_REQUESTS = statement("requests", "forget")
+_INSERT_DEAD_LETTERS = rows("dead_letters", "insert")
+_BURY = statement("dead_letters", "bury")
+
+
+def write(connection: sqlite3.Connection, changes: Changes, now: int) -> None:
+    """All of it, in one go. Deletes come after inserts: a row made and finished in the same batch must not stay."""
+    _write_executions(connection, changes)
+    _write_ready(connection, changes)
+    if changes.events:
+        _INSERT_EVENTS.execute(connection, [event_to_row(key, event) for key, event in changes.events])
+    if changes.workflow_keys:
+        _UPSERT_WORKFLOW_KEYS.execute(connection, [(*key, value) for key, value in changes.workflow_keys.items()])
+    _write_tasks(connection, changes)
+    _write_timers(connection, changes)
+    _write_rare(connection, changes)
+    for execution_id, seq, reason in changes.bury:
+        connection.execute(_BURY, (reason, now, execution_id, seq))
+
+
+def _write_executions(connection: sqlite3.Connection, changes: Changes) -> None:
+    new = {execution.id for execution in changes.new_executions}
+    if new:
+        _INSERT_EXECUTIONS.execute(connection, [head_to_row(e) for e in changes.new_executions])
+    changed = [head_to_row(e) for key, e in changes.changed_executions.items() if key not in new]
+    _UPDATE_EXECUTIONS.execute(connection, changed)
+
+
+def _write_ready(connection: sqlite3.Connection, changes: Changes) -> None:
+    upserted, deleted = [], []
+    for execution_id, execution in changes.ready.items():
+        if execution.ready is None:
+            deleted.append((execution_id,))
+        else:
+            upserted.append(ready_to_row(execution, execution.ready))
+    _UPSERT_READY.execute(connection, upserted)
+    _DELETE_READY.delete(connection, deleted)
+
+
+def _write_tasks(connection: sqlite3.Connection, changes: Changes) -> None:
+    if changes.new_tasks:
+        _INSERT_TASKS.execute(connection, [task_to_row(task) for task in changes.new_tasks])
+    if changes.changed_tasks:
+        _UPDATE_TASKS.execute(connection, [task_to_row(task) for task in changes.changed_tasks.values()])
+    _DELETE_TASKS.delete(connection, changes.deleted_tasks)
+    _PURGE_TASKS.delete(connection, [(execution_id,) for execution_id in changes.purge])
+
+
+def _write_timers(connection: sqlite3.Connection, changes: Changes) -> None:
+    new = [(timer.execution_id, timer.timer_no, timer.org, timer.fire_at) for timer in changes.new_timers]
+    _INSERT_TIMERS.execute(connection, new)
+    _DELETE_TIMERS.delete(connection, changes.deleted_timers)
+    _PURGE_TIMERS.delete(connection, [(execution_id,) for execution_id in changes.purge])
+
+
+def _write_rare(connection: sqlite3.Connection, changes: Changes) -> None:
+    workers = [(w.id, w.org, w.host, w.pid, w.started_at, w.lease_until_at) for w in changes.workers.values()]
+    _UPSERT_WORKERS.execute(connection, workers)
+    _DELETE_WORKERS.delete(connection, [(worker,) for worker in changes.deleted_workers])
+    definitions = [(d.org, d.kind, d.version, d.build, d.registered_at) for d in changes.definitions]
+    _UPSERT_DEFINITIONS.execute(connection, definitions)
+    requests = [(r.org, r.request_id, r.fingerprint, r.answer, r.created_at) for r in changes.requests]
+    _UPSERT_REQUESTS.execute(connection, requests)
+    dead = [(letter.execution_id, letter.seq, letter.org, letter.reason, letter.at) for letter in changes.dead_letters]
+    _INSERT_DEAD_LETTERS.execute(connection, dead)
+    if changes.forget_requests_before is not None:
+        connection.execute(_FORGET_REQUESTS, (changes.forget_requests_before,))

@@ -1,0 +1,1 @@
+"""The worker: takes turns and tasks from the contract, runs them, reports, keeps its leases alive."""

@@ -1,0 +1,94 @@
+"""The worker's pulse, from a thread of its own: a busy event loop must not cost the leases.
+
+It also watches the loop: a turn that has run for long is named in the log with the line it is at, and one that runs beyond
+the limit makes the pulse stop, so that other workers can take over what this one no longer gets done.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+
+from holdfast.contract.workers import Heartbeat, HeartbeatAnswer
+from holdfast.errors import Unavailable
+from holdfast.worker.host import Host, log
+from holdfast.worker.tasks import TaskRunner
+
+WATCH_S = 0.5
+
+
+class Pulse:
+    """`lost` is called on the event loop when the session had expired; `stale` with attempts that no longer count."""
+
+    def __init__(
+        self,
+        host: Host,
+        tasks: TaskRunner,
+        lost: Callable[[], None],
+        stale: Callable[[tuple[tuple[str, int], ...]], None],
+    ) -> None:
+        self._host = host
+        self._tasks = tasks
+        self._lost = lost
+        self._stale = stale
+        self._stop = threading.Event()
+        self._loop_thread = threading.get_ident()
+        self._turn: tuple[str, float] | None = None
+        self._warned = False
+        self._thread = threading.Thread(target=self._beat_on, name="holdfast-pulse", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def turn_begins(self, what: str) -> None:
+        self._turn = (what, time.monotonic())
+
+    def turn_ends(self) -> None:
+        self._turn = None
+        self._warned = False
+
+    def _beat_on(self) -> None:
+        lease_s = self._host.config.lease_s
+        last = time.monotonic()
+        while not self._stop.wait(min(WATCH_S, lease_s / 6)):
+            hung = self._watch()
+            now = time.monotonic()
+            tightest = self._tasks.shortest_heartbeat_s()
+            every_s = min(lease_s, tightest) / 3 if tightest is not None else lease_s / 3
+            if now - last >= every_s and not hung:
+                last = now
+                self._beat(lease_s)
+
+    def _beat(self, lease_s: float) -> None:
+        host = self._host
+        request = Heartbeat(org=host.org, session=host.session, lease_s=lease_s, tasks=self._tasks.take_beats())
+        try:
+            answer: HeartbeatAnswer = host.workers.heartbeat(request).result(timeout=lease_s)
+        except (TimeoutError, Unavailable) as error:
+            log.warning("heartbeat not taken: %s", error)
+            return
+        if not answer.alive:
+            host.loop.call_soon_threadsafe(self._lost)
+        elif answer.stale:
+            host.loop.call_soon_threadsafe(self._stale, answer.stale)
+
+    def _watch(self) -> bool:
+        """Whether the turn that runs now has passed the limit."""
+        turn = self._turn
+        if turn is None:
+            return False
+        took = time.monotonic() - turn[1]
+        if took > self._host.config.turn_warning_s and not self._warned:
+            self._warned = True
+            frame = sys._current_frames().get(self._loop_thread)  # noqa: SLF001 - the documented way to see a thread
+            where = "".join(traceback.format_stack(frame)[-3:]) if frame is not None else ""
+            log.warning("a turn of %s has blocked the worker for %.1f s, at:\n%s", turn[0], took, where)
+        return took > self._host.config.turn_limit_s

@@ -1,0 +1,215 @@
+"""Running tasks: one attempt each, handed out by the engine, reported back when it is over."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from datetime import UTC, datetime
+from typing import Any
+
+from holdfast.contract.workers import CompleteTask, FailTask, ReleaseWork, TaskBeat, TaskStop, TaskWork
+from holdfast.errors import HoldfastError, StaleAttempt, Unavailable, UnknownTaskKind
+from holdfast.frontends.python.definitions import TaskDefinition
+from holdfast.frontends.python.failures import failure_of
+from holdfast.frontends.python.task_context import TaskContext, TaskInfo
+from holdfast.model.payloads import decode_args, encode
+from holdfast.model.values import MICRO, Failure, Payload
+from holdfast.worker.host import Host, log
+from holdfast.worker.steps import call
+
+RETRY_S = 0.2
+
+
+class RunningTask:
+    __slots__ = ("context", "job", "work")
+
+    def __init__(self, work: TaskWork, context: TaskContext) -> None:
+        self.work = work
+        self.context = context
+        self.job: asyncio.Task[None]
+
+
+class TaskRunner:
+    """All task attempts of one worker."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._running: dict[tuple[str, int], RunningTask] = {}
+        self._beats: dict[tuple[str, int], TaskBeat] = {}
+        self._beats_lock = threading.Lock()
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @property
+    def running(self) -> int:
+        return len(self._running)
+
+    def start(self, work: TaskWork) -> None:
+        key = (work.execution_id, work.task_no)
+        info = TaskInfo(
+            org=self._host.org,
+            workflow_execution_id=work.execution_id,
+            task_no=work.task_no,
+            kind=work.kind,
+            attempt=work.token.epoch,
+            scheduled_at=_instant(work.scheduled_at),
+            started_at=_instant(work.started_at),
+        )
+
+        def beat(details: Payload | None, progress: float | None) -> None:
+            self._note_beat(work, details, progress)
+
+        running = RunningTask(work, TaskContext(info, work.details, beat))
+        self._running[key] = running
+        self._idle.clear()
+        running.job = self._host.loop.create_task(self._run(running), name=f"task {work.kind}")
+
+    def stop(self, stop: TaskStop) -> None:
+        """The attempt no longer counts: cancel an async body, flag a body in a thread."""
+        running = self._running.get((stop.execution_id, stop.task_no))
+        if running is not None and running.work.token.epoch == stop.attempt:
+            running.context.stop(stop.reason)
+            running.job.cancel()
+
+    def stop_stale(self, keys: tuple[tuple[str, int], ...]) -> None:
+        for key in keys:
+            running = self._running.get(key)
+            if running is not None:
+                running.context.stop("stale")
+                running.job.cancel()
+
+    async def finish(self, grace_s: float) -> None:
+        """Let what runs come to its end; after the grace, hand the rest back."""
+        if self._running:
+            try:
+                await asyncio.wait_for(self._idle.wait(), grace_s)
+            except TimeoutError:
+                await self._hand_back()
+
+    async def _hand_back(self) -> None:
+        left = tuple(self._running.values())
+        for running in left:
+            running.context.stop("shutdown")
+            running.job.cancel()
+        tokens = tuple((running.work.execution_id, running.work.task_no, running.work.token) for running in left)
+        await self._host.workers.release(ReleaseWork(org=self._host.org, session=self._host.session, tasks=tokens))
+        await asyncio.gather(*(running.job for running in left), return_exceptions=True)
+
+    def drop_all(self) -> None:
+        """The session is lost: nothing that runs here counts any more."""
+        for running in self._running.values():
+            running.context.stop("session_lost")
+            running.job.cancel()
+
+    # --- heartbeats ---
+
+    def _note_beat(self, work: TaskWork, details: Payload | None, progress: float | None) -> None:
+        """From any thread. Only the newest counts; the next heartbeat of the session carries it."""
+        key = (work.execution_id, work.task_no)
+        with self._beats_lock:
+            before = self._beats.get(key)
+            if before is not None:
+                details = before.details if details is None else details
+                progress = before.progress if progress is None else progress
+            self._beats[key] = TaskBeat(
+                execution_id=work.execution_id,
+                task_no=work.task_no,
+                token=work.token,
+                details=details,
+                progress=progress,
+            )
+
+    def take_beats(self) -> tuple[TaskBeat, ...]:
+        with self._beats_lock:
+            beats, self._beats = tuple(self._beats.values()), {}
+        return beats
+
+    def shortest_heartbeat_s(self) -> float | None:
+        """The tightest heartbeat time-out among what runs: the session has to pass beats on faster than that."""
+        limits = [running.work.timeouts.heartbeat_s for running in tuple(self._running.values())]
+        return min((limit for limit in limits if limit is not None), default=None)
+
+    # --- one attempt ---
+
+    async def _run(self, running: RunningTask) -> None:
+        work = running.work
+        key = (work.execution_id, work.task_no)
+        try:
+            report = await self._attempt(running)
+            if report is not None:
+                await self._report(report)
+        except asyncio.CancelledError:
+            # Stopped from outside. Unless we are shutting down (then it was handed back), the slot has to be given back.
+            if running.context.stop_reason not in {"shutdown", "session_lost"}:
+                await self._report(self._failure(work, Failure(type="CancelledError", message="stopped")))
+        finally:
+            if self._running.get(key) is running:
+                del self._running[key]
+                if not self._running:
+                    self._idle.set()
+
+    async def _attempt(self, running: RunningTask) -> CompleteTask | FailTask | None:
+        work = running.work
+        definition = self._host.registry.task(work.kind)
+        if definition is None:
+            unknown = UnknownTaskKind(f"this worker does not know task kind {work.kind!r}: pass it in tasks=[...]")
+            return self._failure(work, failure_of(unknown))
+        try:
+            result = encode(await self._call(definition, running), field=f"result of task {work.kind}")
+        except HoldfastError as error:
+            # The arguments do not fit or the result can't be kept: another attempt would end the same way.
+            return self._failure(work, _final(failure_of(error)))
+        except Exception as error:  # noqa: BLE001 - whatever a user's function raises is its failure
+            return self._failure(work, failure_of(error))
+        return CompleteTask(
+            org=self._host.org,
+            session=self._host.session,
+            execution_id=work.execution_id,
+            task_no=work.task_no,
+            token=work.token,
+            result=result,
+        )
+
+    async def _call(self, definition: TaskDefinition, running: RunningTask) -> Any:
+        arguments: list[Any] = decode_args(running.work.input, definition.parameter_types)
+        if definition.wants_context:
+            arguments.insert(0, running.context)
+        return await call(self._host, definition.fn, tuple(arguments))
+
+    def _failure(self, work: TaskWork, failure: Failure) -> FailTask:
+        return FailTask(
+            org=self._host.org,
+            session=self._host.session,
+            execution_id=work.execution_id,
+            task_no=work.task_no,
+            token=work.token,
+            failure=failure,
+        )
+
+    async def _report(self, report: CompleteTask | FailTask) -> None:
+        """Report until it is taken; work that is done must not be lost to a busy database."""
+        workers = self._host.workers
+        while True:
+            try:
+                if isinstance(report, CompleteTask):
+                    await workers.complete_task(report)
+                else:
+                    await workers.fail_task(report)
+            except StaleAttempt as stale:
+                log.info("%s", stale)
+            except Unavailable:
+                if self._host.draining:
+                    raise
+                await asyncio.sleep(RETRY_S)
+                continue
+            return
+
+
+def _final(failure: Failure) -> Failure:
+    from msgspec.structs import replace  # noqa: PLC0415 - only on this rare path
+
+    return replace(failure, non_retryable=True)
+
+
+def _instant(at: int) -> datetime:
+    return datetime.fromtimestamp(at / MICRO, UTC)

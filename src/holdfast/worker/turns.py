@@ -1,0 +1,421 @@
+"""Running one execution: its cached program, its steps, its commits. One commit in flight at a time.
+
+    work ─► absorb events ─► turn ─► commit ─► answer ─► idle (cached) | next turn | gone
+                 ▲                                 │
+                 └──────── a step finishes ◄───────┘
+
+When a step finishes, the program is run ahead on its result and both are committed together, on the assumption that
+nothing else reached the execution meanwhile. If something did, only the step is recorded, the program is thrown away and
+rebuilt from its history. What runs ahead starts nothing until the commit is answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import structs
+
+from holdfast.contract.workers import CompleteTurn, News, ParkTurn, ReleaseWork, TurnAnswer, TurnVerdict, TurnWork
+from holdfast.errors import DeterminismError, HoldfastError, ProgramError, StaleClaim, Unavailable
+from holdfast.model.commands import StepOutcome, Turn
+from holdfast.model.events import EventBody, HistoryEvent, StepCompleted, StepFailed
+from holdfast.model.executions import StuckReason
+from holdfast.model.values import Token
+from holdfast.replay.machine import Machine, StepRequest, TurnResult
+from holdfast.worker.host import Host, ProgramMaker, log
+from holdfast.worker.steps import RunningStep
+
+RETRY_S = 0.2
+
+
+class ExecutionRunner:
+    """See the module's text. `known` is the last event number this runner knows of, its own rows included."""
+
+    __slots__ = (
+        "_busy",
+        "_gone",
+        "_host",
+        "_late",
+        "_late_seq",
+        "_make",
+        "_machine",
+        "_next",
+        "_outcomes",
+        "_running",
+        "_scheduled_at",
+        "_started_at",
+        "_token",
+        "_unrecorded",
+        "build",
+        "held",
+        "id",
+        "known",
+    )
+
+    def __init__(self, host: Host, execution_id: str, make: ProgramMaker, build: str, gone: Callable[[ExecutionRunner], None]) -> None:
+        self._host = host
+        self._make = make
+        self._gone = gone
+        self.id = execution_id
+        self.build = build
+        self.held = False
+        self.known = 0
+        self._token = Token(0, 0)
+        self._machine: Machine | None = None
+        self._busy = False
+        self._next: TurnWork | None = None
+        self._late: list[HistoryEvent] = []
+        self._late_seq = 0
+        self._unrecorded: list[Turn] = []
+        self._outcomes: list[StepOutcome] = []
+        self._running: dict[int, RunningStep] = {}
+        self._scheduled_at = 0
+        self._started_at = 0
+
+    # --- what comes in ---
+
+    def work(self, work: TurnWork) -> None:
+        """A lease on this execution. It may arrive before the answer that ended the lease before: that comes first."""
+        if self._busy:
+            self._next = work
+            return
+        self._token = work.token
+        self.held = True
+        self._scheduled_at = work.scheduled_at
+        self._take_in(work.events, work.last_seq)
+
+    def news(self, news: News) -> None:
+        if self.held:
+            self._take_in(news.events, news.last_seq)
+
+    def lost(self, epoch: int) -> None:
+        """The lease is over, by somebody else's doing."""
+        if self.held and epoch >= self._token.epoch:
+            self.drop()
+
+    def drop(self) -> None:
+        """Forget everything about the execution; its history is safe."""
+        self.held = False
+        self._discard()
+        for step in self._running.values():
+            step.cancel()
+        self._running.clear()
+        self._outcomes.clear()
+        if self._next is None:
+            self._gone(self)
+
+    def evict(self) -> None:
+        """Free the memory of an idle program."""
+        self._discard()
+
+    def _discard(self) -> None:
+        self._unrecorded.clear()
+        self._late.clear()
+        self._late_seq = 0
+        if self._machine is not None:
+            self._machine.close()
+            self._machine = None
+        self.known = 0
+
+    def _take_in(self, events: tuple[HistoryEvent, ...], last_seq: int) -> None:
+        if self._busy:
+            self._late.extend(events)
+            self._late_seq = max(self._late_seq, last_seq)
+            return
+        if self._machine is None and events and events[0].seq == 1:
+            self._machine = Machine(self._make)
+        if self._machine is None or not self._absorb(events, last_seq):
+            self._in_background(self._load())
+            return
+        self._advance()
+
+    def _absorb(self, events: Any, last_seq: int) -> bool:
+        """Feed what follows on; whether nothing is missing up to `last_seq`."""
+        machine = self._machine
+        assert machine is not None, "only a built program can be fed"
+        for event in events:
+            if event.seq == self.known + 1:
+                machine.feed(event)
+                self.known += 1
+        return self.known >= last_seq
+
+    # --- going on ---
+
+    def _advance(self) -> None:
+        """Run what there is to run, then record it. Never leaves the program half-run with nothing in flight."""
+        try:
+            self._step_forward()
+        except ProgramError as error:
+            self._park(_stuck(error))
+        except Exception as error:
+            log.exception("a turn of execution %s broke the worker's own code", self.id)
+            self._park(StuckReason(code="internal_error", message=traceback.format_exc()[-4_000:] or str(error)))
+
+    def _step_forward(self) -> None:
+        machine = self._machine
+        if machine is None or self._busy or not self.held:
+            return
+        if machine.has_news:
+            self._run_turn(machine)
+            if self._host.draining and machine.wants_steps and not machine.ended:
+                self._give_back()
+                return
+            if not machine.ended:
+                self._start_steps(machine)
+        if machine.ended or self._outcomes or not self._running or any(t.commands for t in self._unrecorded):
+            self._commit(machine)
+
+    def _run_turn(self, machine: Machine) -> TurnResult:
+        self._started_at = self._host.now()
+        result = machine.turn()
+        self._unrecorded.append(
+            Turn(
+                up_to=result.up_to,
+                commands=tuple(result.commands),
+                scheduled_at=self._scheduled_at or self._started_at,
+                started_at=self._started_at,
+            )
+        )
+        self._scheduled_at = 0
+        for number in result.dropped_steps:
+            running = self._running.pop(number, None)
+            if running is not None:
+                running.cancel()
+            self._outcomes = [outcome for outcome in self._outcomes if outcome.step_no != number]
+        return result
+
+    def _start_steps(self, machine: Machine) -> None:
+        for request in machine.unstarted_steps():
+            if self._already_ran(request):
+                continue
+            running = self._running.get(request.step_no)
+            if running is not None and running.request.name == request.name:
+                running.request = request
+                continue
+            if running is not None:
+                running.cancel()
+            self._running[request.step_no] = RunningStep(self._host, request, self._step_done)
+
+    def _already_ran(self, request: StepRequest) -> bool:
+        """A rebuilt program asks again for a step whose outcome is at hand, not yet recorded."""
+        for index, outcome in enumerate(self._outcomes):
+            if outcome.step_no == request.step_no and outcome.name == request.name:
+                self._outcomes[index] = structs.replace(outcome, up_to=request.up_to)
+                return True
+        return False
+
+    def _step_done(self, step: RunningStep, outcome: StepOutcome) -> None:
+        if self._running.get(outcome.step_no) is not step:
+            return
+        del self._running[outcome.step_no]
+        self._outcomes.append(outcome)
+        if not self._busy:
+            self._advance()
+
+    # --- recording ---
+
+    def _commit(self, machine: Machine) -> None:
+        turns = tuple(self._unrecorded)
+        # Nothing may follow the last event; should the end be refused, these outcomes are still wanted.
+        steps = () if machine.ended else tuple(self._outcomes)
+        base = self.known
+        self._unrecorded = []
+        if steps:
+            self._outcomes = []
+        ahead: Turn | None = None
+        if steps:
+            ahead = self._run_ahead(machine, turns, steps)
+        quiet = not self._running and not machine.ended and (ahead is not None or not steps) and not machine.wants_steps
+        request = CompleteTurn(
+            org=self._host.org,
+            execution_id=self.id,
+            token=self._token,
+            base_seq=base,
+            worker=self._host.session,
+            turns=turns,
+            steps=steps,
+            after_steps=ahead,
+            waiting_for=machine.waits() if quiet else None,
+            unread=machine.unread() if machine.ended else (),
+        )
+        self._send(request)
+
+    def _run_ahead(self, machine: Machine, turns: tuple[Turn, ...], steps: tuple[StepOutcome, ...]) -> Turn:
+        """Run the program on the results of `steps` as if they were already events: their numbers follow from the rows."""
+        seq = self.known + sum(len(turn.commands) or 1 for turn in turns)
+        for step in steps:
+            seq += 1
+            machine.feed(HistoryEvent(seq, step.finished_at, _step_event(step)))
+        self._run_turn(machine)
+        return self._unrecorded.pop()
+
+    def _send(self, request: CompleteTurn) -> None:
+        self._busy = True
+        answer = asyncio.ensure_future(self._host.workers.complete_turn(request))
+        answer.add_done_callback(lambda done: self._answered(request, done))
+
+    def _answered(self, request: CompleteTurn, done: asyncio.Future[TurnAnswer]) -> None:
+        self._busy = False
+        if not done.cancelled() and self.held:
+            self._take_answer(request, done)
+        if self._next is not None and not self._busy:
+            work, self._next = self._next, None
+            self.work(work)
+
+    def _take_answer(self, request: CompleteTurn, done: asyncio.Future[TurnAnswer]) -> None:
+        error = done.exception()
+        if error is None:
+            self._recorded(request, done.result())
+        elif isinstance(error, StaleClaim):
+            log.info("execution %s is no longer ours: %s", self.id, error)
+            self.drop()
+        elif isinstance(error, Unavailable) and not self._host.draining:
+            self._busy = True
+            self._host.loop.call_later(RETRY_S, self._send, request)
+        elif isinstance(error, HoldfastError) and not isinstance(error, Unavailable):
+            self._park(StuckReason(code=error.code, message=str(error)))
+        else:
+            log.error("execution %s: its turn could not be recorded: %s", self.id, error)
+            self.drop()
+
+    def _recorded(self, request: CompleteTurn, answer: TurnAnswer) -> None:
+        if answer.closed:
+            self.drop()
+        elif answer.verdict is not TurnVerdict.RECORDED:
+            self._discard()
+            self._in_background(self._load())
+        else:
+            self.held = not answer.released
+            self._number_rows(request, answer)
+            self._catch_up()
+
+    def _number_rows(self, request: CompleteTurn, answer: TurnAnswer) -> None:
+        """Our rows have got their numbers; feed what came before them, if we have it. If not, it has to be read."""
+        between = range(request.base_seq + 1, answer.first_seq)
+        late = {event.seq: event for event in self._late}
+        if all(seq in late for seq in between):
+            self._absorb([late[seq] for seq in between], 0)
+            self.known = answer.last_seq
+        else:
+            self._late_seq = max(self._late_seq, answer.last_seq)
+
+    def _catch_up(self) -> None:
+        """Take in what arrived while the commit or a read was in flight, then go on."""
+        late, self._late = self._late, []
+        if not self._absorb(sorted(late, key=_seq), self._late_seq) and self.held:
+            self._in_background(self._load())
+        else:
+            self._after_commit()
+
+    def _after_commit(self) -> None:
+        machine = self._machine
+        if machine is None or not self.held:
+            return
+        if self._host.draining and not self._running and not self._outcomes:
+            self._give_back()
+            return
+        self._start_steps(machine)
+        self._advance()
+
+    # --- the rest ---
+
+    def _in_background(self, work: Any) -> None:
+        self._busy = True
+        task = self._host.loop.create_task(work)
+        task.add_done_callback(self._background_done)
+
+    def _background_done(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and task.exception() is not None:
+            log.error("execution %s could not be loaded", self.id, exc_info=task.exception())
+            self._busy = False
+            self.drop()
+
+    async def _load(self) -> None:
+        """Read what is missing of the history: all of it for a program that has to be rebuilt."""
+        events = await self._host.workers.history(self._host.org, self.id, self.known)
+        self._busy = False
+        if not self.held:
+            return
+        if not events and self._machine is None:
+            raise HoldfastError(f"execution {self.id} has no history")
+        try:
+            if self._machine is None:
+                self._machine = Machine(self._make)
+                self._machine.replay(events)
+                self.known = events[-1].seq
+            else:
+                self._absorb(events, events[-1].seq if events else self.known)
+        except ProgramError as error:
+            self._park(_stuck(error))
+            return
+        except Exception:
+            log.exception("execution %s could not be replayed", self.id)
+            self._park(StuckReason(code="internal_error", message=traceback.format_exc()[-4_000:]))
+            return
+        self._catch_up()
+
+    def _park(self, reason: StuckReason) -> None:
+        log.warning("execution %s is stuck: %s", self.id, reason.message)
+        whole = StuckReason(
+            code=reason.code,
+            message=reason.message,
+            at=self._host.now(),
+            event_seq=reason.event_seq,
+            recorded=reason.recorded,
+            attempted=reason.attempted,
+            recorded_line=reason.recorded_line,
+            attempted_line=reason.attempted_line,
+            worker=self._host.session,
+            build=self.build,
+        )
+        request = ParkTurn(org=self._host.org, execution_id=self.id, token=self._token, reason=whole)
+        parked = asyncio.ensure_future(self._host.workers.park_turn(request))
+        parked.add_done_callback(_log_failure)
+        self.drop()
+
+    def _give_back(self) -> None:
+        """Shutting down: let another worker go on from here."""
+        request = ReleaseWork(org=self._host.org, session=self._host.session, turns=((self.id, self._token),))
+        asyncio.ensure_future(self._host.workers.release(request)).add_done_callback(_log_failure)
+        self.drop()
+
+
+def _seq(event: HistoryEvent) -> int:
+    return event.seq
+
+
+def _step_event(step: StepOutcome) -> EventBody:
+    if step.failure is None:
+        return StepCompleted(
+            up_to=step.up_to, step_no=step.step_no, name=step.name, result=step.result, finished_at=step.finished_at
+        )
+    return StepFailed(
+        up_to=step.up_to,
+        step_no=step.step_no,
+        name=step.name,
+        failure=step.failure,
+        attempts=step.attempts,
+        finished_at=step.finished_at,
+    )
+
+
+def _stuck(error: ProgramError) -> StuckReason:
+    if isinstance(error, DeterminismError):
+        return StuckReason(
+            code=error.code,
+            message=str(error),
+            event_seq=error.event_seq,
+            recorded=error.recorded,
+            attempted=error.attempted,
+            recorded_line=error.recorded_line,
+            attempted_line=error.attempted_line,
+        )
+    return StuckReason(code=error.code, message=str(error))
+
+
+def _log_failure(done: asyncio.Future[None]) -> None:
+    if not done.cancelled() and done.exception() is not None and not isinstance(done.exception(), (StaleClaim, Unavailable)):
+        log.error("a report was refused: %s", done.exception())

@@ -1,0 +1,158 @@
+"""The worker: one session, its cached executions, its tasks, its pulse."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import socket
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from holdfast.config import WorkerConfig
+from holdfast.contract.workers import LostTurn, News, RegisterWorker, TaskStop, TaskWork, TurnWork, Work, Workers
+from holdfast.errors import EngineStopped
+from holdfast.frontends.python.definitions import Registry
+from holdfast.frontends.python.program import program_maker
+from holdfast.worker.heartbeats import Pulse
+from holdfast.worker.host import Host, log
+from holdfast.worker.tasks import TaskRunner
+from holdfast.worker.turns import ExecutionRunner
+
+
+class Worker:
+    """Runs the workflows and tasks of a registry for one org."""
+
+    def __init__(
+        self, workers: Workers, org: str, registry: Registry, config: WorkerConfig, now: Callable[[], int]
+    ) -> None:
+        self._host = Host(workers, org, registry, config, now)
+        self._runners: OrderedDict[str, ExecutionRunner] = OrderedDict()
+        self._poller: asyncio.Task[None] | None = None
+
+    @property
+    def session(self) -> str:
+        return self._host.session
+
+    @property
+    def cached(self) -> int:
+        """How many executions have a live program here."""
+        return len(self._runners)
+
+    async def start(self) -> None:
+        host = self._host
+        host.loop = asyncio.get_running_loop()
+        host.threads = ThreadPoolExecutor(host.config.task_threads, thread_name_prefix="holdfast-task")
+        self._tasks = TaskRunner(host)
+        await self._open_session()
+        self._pulse = Pulse(host, self._tasks, self._session_lost, self._tasks.stop_stale)
+        self._pulse.start()
+
+    async def _open_session(self) -> None:
+        host = self._host
+        # Random, never the host's name: a restarted process must not be taken for the one before it.
+        host.session = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(6)}"
+        await host.workers.register(
+            RegisterWorker(
+                org=host.org,
+                session=host.session,
+                host=socket.gethostname(),
+                pid=os.getpid(),
+                queues=host.config.queues,
+                builds={(found.kind, found.version): found.build for found in host.registry.workflows},
+                task_kinds=tuple(found.kind for found in host.registry.tasks),
+                turn_slots=host.config.turn_slots,
+                task_slots=host.config.task_slots,
+                lease_s=host.config.lease_s,
+            )
+        )
+        self._poller = host.loop.create_task(self._poll(host.session), name="holdfast-worker")
+
+    async def _poll(self, session: str) -> None:
+        try:
+            while session == self._host.session:
+                for work in await self._host.workers.poll(session):
+                    self._take(work)
+        except EngineStopped:
+            return
+
+    def _take(self, work: Work) -> None:
+        match work:
+            case TurnWork():
+                self._pulse_around(self._runner(work).work, work)
+            case News():
+                runner = self._runners.get(work.execution_id)
+                if runner is not None:
+                    self._pulse_around(runner.news, work)
+            case TaskWork():
+                self._tasks.start(work)
+            case TaskStop():
+                self._tasks.stop(work)
+            case LostTurn():
+                runner = self._runners.get(work.execution_id)
+                if runner is not None:
+                    runner.lost(work.epoch)
+
+    def _pulse_around(self, take: Callable[[object], None] | object, work: TurnWork | News) -> None:
+        assert callable(take), "a runner's method"
+        pulse = getattr(self, "_pulse", None)
+        if pulse is not None:
+            pulse.turn_begins(work.execution_id)
+        take(work)
+        if pulse is not None:
+            pulse.turn_ends()
+
+    def _runner(self, work: TurnWork) -> ExecutionRunner:
+        runner = self._runners.get(work.execution_id)
+        if runner is not None:
+            self._runners.move_to_end(work.execution_id)
+            return runner
+        definition = self._host.registry.workflow(work.kind, work.version)
+        assert definition is not None, "the engine hands out known kinds only"
+        maker = program_maker(definition, self._host.org, work.execution_id)
+        runner = ExecutionRunner(self._host, work.execution_id, maker, definition.build, self._forget)
+        self._runners[work.execution_id] = runner
+        if len(self._runners) > self._host.config.cached_executions:
+            self._evict()
+        return runner
+
+    def _evict(self) -> None:
+        """Make room: the longest idle go first; those at work stay."""
+        for execution_id, runner in self._runners.items():
+            if not runner.held:
+                runner.evict()
+                del self._runners[execution_id]
+                return
+
+    def _forget(self, runner: ExecutionRunner) -> None:
+        self._runners.pop(runner.id, None)
+
+    def _session_lost(self) -> None:
+        """Others may hold what we held: drop everything and begin anew under another name."""
+        if self._host.draining:
+            return
+        log.warning("session %s had expired; what it held has been given to others", self._host.session)
+        for runner in list(self._runners.values()):
+            runner.drop()
+        self._tasks.drop_all()
+        self._host.session = ""
+        self._host.loop.create_task(self._open_session())
+
+    async def stop(self) -> None:
+        """Take nothing more, let tasks finish within the grace, hand back the rest. Heartbeats stop last."""
+        host = self._host
+        host.draining = True
+        await host.workers.drain(host.session)
+        await self._tasks.finish(host.config.shutdown_grace_s)
+        deadline = host.loop.time() + host.config.shutdown_grace_s
+        while any(runner.held for runner in self._runners.values()) and host.loop.time() < deadline:
+            await asyncio.sleep(0.005)
+        self._pulse.stop()
+        for runner in list(self._runners.values()):
+            runner.drop()
+        await host.workers.unregister(host.org, host.session)
+        if self._poller is not None:
+            self._poller.cancel()
+            await asyncio.gather(self._poller, return_exceptions=True)
+        host.threads.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,126 @@
+"""The exception tree: drawn once, stable codes, data that survives."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import pytest
+
+from holdfast import errors
+
+CLASSES = {
+    name: cls for name, cls in vars(errors).items() if inspect.isclass(cls) and cls.__module__ == errors.__name__
+}
+OURS = {name: cls for name, cls in CLASSES.items() if issubclass(cls, errors.HoldfastError)}
+
+# Codes are stored in histories and matched by clients in other languages: they never change.
+CODES = {
+    "HoldfastError": "error",
+    "InvalidRequest": "invalid_request",
+    "PayloadNotEncodable": "payload_not_encodable",
+    "PayloadNotDecodable": "payload_not_decodable",
+    "PayloadTooLarge": "payload_too_large",
+    "InvalidDuration": "invalid_duration",
+    "InvalidDatabaseUrl": "invalid_database_url",
+    "InvalidDefinition": "invalid_definition",
+    "InvalidCursor": "invalid_cursor",
+    "UnsupportedByStore": "unsupported_by_store",
+    "NotFound": "not_found",
+    "ExecutionNotFound": "execution_not_found",
+    "UnknownWorkflowKind": "unknown_workflow_kind",
+    "UnknownTaskKind": "unknown_task_kind",
+    "Conflict": "conflict",
+    "ExecutionClosed": "execution_closed",
+    "SignalLimitReached": "signal_limit",
+    "RequestMismatch": "request_mismatch",
+    "StaleClaim": "stale_claim",
+    "StaleAttempt": "stale_attempt",
+    "Unavailable": "unavailable",
+    "StorageFull": "storage_full",
+    "StorageBusy": "storage_busy",
+    "EngineStopped": "engine_stopped",
+    "StorageError": "storage_error",
+    "SchemaTooNew": "schema_too_new",
+    "StorageCorrupt": "storage_corrupt",
+    "ExecutionOutcome": "execution_outcome",
+    "WorkflowFailed": "workflow_failed",
+    "WorkflowCancelled": "workflow_cancelled",
+    "WorkflowTerminated": "workflow_terminated",
+    "WorkflowTimedOut": "workflow_timed_out",
+    "WaitFailed": "wait_failed",
+    "StepFailed": "step_failed",
+    "TaskFailed": "task_failed",
+    "TaskTimedOut": "task_timed_out",
+    "TaskWasCancelled": "task_cancelled",
+    "SignalTimeout": "signal_timeout",
+    "ProgramError": "program_error",
+    "DeterminismError": "nondeterminism",
+    "NotDurableError": "not_durable",
+    "BlockedForever": "blocked_forever",
+}
+
+
+def drawn() -> dict[str, str]:
+    """Each class in the module's drawing with the one it hangs from."""
+    parents: dict[str, str] = {}
+    above: list[tuple[int, str]] = []
+    for line in (errors.__doc__ or "").splitlines():
+        match = re.match(r"^    ([│├└─ ]*)([A-Z]\w+)(?:\((\w+)\))?(?:  |$)", line)
+        if match is None:
+            continue
+        depth, name, root = len(match[1]), match[2], match[3]
+        above = [(d, n) for d, n in above if d < depth]
+        parents[name] = above[-1][1] if above else root or "Exception"
+        above.append((depth, name))
+    return parents
+
+
+def test_the_drawing_is_the_tree():
+    """The tree at the top of the module lists exactly the classes, each under its own base."""
+    assert drawn() == {name: cls.__bases__[0].__name__ for name, cls in CLASSES.items()}
+
+
+def test_codes_never_change():
+    """Every class has the code it always had; a new class gets a line here."""
+    assert {name: cls.code for name, cls in OURS.items()} == CODES
+
+
+def test_codes_are_unique():
+    """Each class defines a code of its own."""
+    assert len({cls.code for cls in OURS.values()}) == len(OURS)
+    assert all("code" in vars(cls) for cls in OURS.values())
+
+
+@pytest.mark.parametrize("cls", OURS.values())
+def test_the_docstring_is_the_default_message(cls):
+    """An error raised without a message says what its class stands for."""
+    assert str(cls()) == cls().message == cls.__doc__
+
+
+@pytest.mark.parametrize("cls", OURS.values())
+def test_the_message_can_be_given(cls):
+    """A message of its own replaces the default one."""
+    assert str(cls("what happened")) == "what happened"
+
+
+def test_details_are_kept():
+    """What an error is told beyond its message is in `details`, and its named parts are attributes too."""
+    invalid = errors.InvalidRequest("no", field="input.a", size=3)
+    waited = errors.TaskFailed("no", error_type="ValueError", attempts=3)
+    mismatch = errors.DeterminismError("no", event_seq=7, recorded="timer", attempted="task")
+
+    assert (invalid.field, invalid.details) == ("input.a", {"field": "input.a", "size": 3})
+    assert (waited.error_type, waited.attempts) == ("ValueError", 3)
+    assert (mismatch.event_seq, mismatch.recorded, mismatch.attempted) == (7, "timer", "task")
+    assert mismatch.details["recorded_line"] == ""
+
+
+def test_control_flow_passes_through_except_exception():
+    """A user's `except Exception` can't catch control flow."""
+    assert not issubclass(errors.ControlFlow, Exception)
+
+
+def test_a_signal_timeout_is_a_timeout_error():
+    """Code that expects Python's own TimeoutError catches it."""
+    assert issubclass(errors.SignalTimeout, TimeoutError)
