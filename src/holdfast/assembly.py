@@ -33,8 +33,7 @@ class SystemClock:
 
     def __call__(self) -> int:
         now = time.time_ns() // 1000
-        if now > self._last:
-            self._last = now
+        self._last = max(self._last, now)
         return self._last
 
 
@@ -49,8 +48,8 @@ def open_store(url: str, config: EngineConfig, clock: Clock) -> Store:
         )
     if parts.scheme != "sqlite" or parts.netloc or parts.query or parts.fragment:
         raise InvalidDatabaseUrl(
-            f"{url!r} is not a database URL Holdfast knows: use sqlite:///path/to/file.db (four slashes for an absolute path) "
-            "or sqlite:// for memory",
+            f"{url!r} is not a database URL Holdfast knows: use sqlite:///path/to/file.db (four slashes for an "
+            "absolute path) or sqlite:// for memory",
             field="url",
         )
     path = unquote(parts.path)[1:]
@@ -60,8 +59,8 @@ def open_store(url: str, config: EngineConfig, clock: Clock) -> Store:
 class Engine:
     """Engine, services and, when there are workflows or tasks, a worker: all in this process.
 
-    Use it as `async with Engine("sqlite:///app.db", workflows=[...], tasks=[...]) as engine`. `client` is the way in; the
-    other methods are the short forms for scripts.
+    Use it as `async with Engine("sqlite:///app.db", workflows=[...], tasks=[...]) as engine`. `client` is the way in;
+    the other methods are the short forms for scripts.
     """
 
     def __init__(
@@ -95,7 +94,8 @@ class Engine:
         await self.shutdown()
 
     async def start_up(self) -> None:
-        """Open the database and begin to work. There is nothing to recover: what was waiting is claimed like new work."""
+        """Open the database and begin to work. There is nothing to recover: what was waiting is claimed like new
+        work."""
         if self._running:
             return
         await self._local.start()
@@ -103,7 +103,7 @@ class Engine:
         upkeep = self._local.upkeep
         config = self.config
         self._services = (
-            Clockwork(upkeep, config.worker.lease_s / 3),
+            Clockwork(upkeep, config.worker.lease_s / 3, config.timer_resolution_s),
             Lookout(upkeep, config.hint_poll_s, config.poll_s),
             Housekeeping(upkeep),
         )
@@ -136,7 +136,7 @@ class Engine:
 
     # --- short forms ---
 
-    async def start(self, workflow: Workflow, input: Any = None, workflow_id: str | None = None) -> str:  # noqa: A002 - the word of the domain
+    async def start(self, workflow: Workflow, input: Any = None, workflow_id: str | None = None) -> str:
         """Start a workflow; its execution id."""
         return (await self.client.start_workflow(workflow, input, workflow_id=workflow_id)).id
 
@@ -165,5 +165,5 @@ class Engine:
     async def recover(self) -> RecoveryReport:
         """Do at once what the services do in time, check every waiting execution, report."""
         if not self._running:
-            raise EngineStopped()
+            raise EngineStopped
         return await self._local.upkeep.recover()

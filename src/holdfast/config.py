@@ -13,7 +13,6 @@ class Limits:
     payload_warning_bytes: int = 2 * 1024 * 1024
     payload_bytes: int = 64 * 1024 * 1024
     id_bytes: int = 255
-    history_warning_events: int = 10_000
     page_size: int = 1_000
 
 
@@ -41,6 +40,7 @@ class WorkerConfig:
     shutdown_grace_s: float = 10.0
     turn_warning_s: float = 2.0
     turn_limit_s: float = 60.0
+    history_warning_events: int = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class EngineConfig:
     limits: Limits = field(default_factory=Limits)
     store: StoreConfig = field(default_factory=StoreConfig)
     worker: WorkerConfig = field(default_factory=WorkerConfig)
-    timer_resolution_s: float = 0.1
+    timer_resolution_s: float = 0.02
     poll_s: float = 0.25
     hint_poll_s: float = 0.02
     crash_attempts: int = 5

@@ -259,7 +259,9 @@ class WorkflowFailed(ExecutionOutcome):
 
     code = "workflow_failed"
 
-    def __init__(self, message: str | None = None, *, error_type: str = "", traceback: str = "", **details: Any) -> None:
+    def __init__(
+        self, message: str | None = None, *, error_type: str = "", traceback: str = "", **details: Any
+    ) -> None:
         super().__init__(message, error_type=error_type, **details)
         self.error_type = error_type
         self.traceback = traceback
@@ -393,5 +395,5 @@ class Evicted(ControlFlow):
     """The live program was thrown away (its history is safe); its code must not go on."""
 
 
-class NonRetryable(Exception):  # noqa: N818 - users raise it as a verdict, not as an error class of ours
+class NonRetryable(Exception):
     """Raise it (or a subclass) from a task or step to fail at once, whatever the retry policy says."""

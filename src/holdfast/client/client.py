@@ -24,7 +24,13 @@ class WorkflowHandle:
     __slots__ = ("_client", "_result_type", "created", "id", "workflow_id")
 
     def __init__(
-        self, client: Client, execution_id: str, workflow_id: str | None, result_type: Any = Any, *, created: bool = False
+        self,
+        client: Client,
+        execution_id: str,
+        workflow_id: str | None,
+        result_type: Any = Any,
+        *,
+        created: bool = False,
     ) -> None:
         self._client = client
         self._result_type = result_type
@@ -52,7 +58,9 @@ class WorkflowHandle:
     async def status(self) -> Status:
         return (await self._client.executions.get(self._client.org, self.id)).status
 
-    async def signal(self, signal_name: str, signal_value: Any = None, *, request_id: str | None = None) -> ex.SignalResponse:
+    async def signal(
+        self, signal_name: str, signal_value: Any = None, *, request_id: str | None = None
+    ) -> ex.SignalResponse:
         return await self._client.signal_workflow(self.id, signal_name, signal_value, request_id=request_id)
 
     async def cancel(self, reason: str = "") -> bool:
@@ -90,7 +98,7 @@ class Client:
     async def start_workflow(
         self,
         workflow: Workflow,
-        input: Any = None,  # noqa: A002 - the word of the domain
+        input: Any = None,
         *,
         workflow_id: str | None = None,
         queue: str = "default",
@@ -268,6 +276,7 @@ def _metadata(metadata: Mapping[str, str] | None) -> dict[str, str] | None:
     if metadata is None:
         return None
     for key, value in metadata.items():
-        if not isinstance(key, str) or not isinstance(value, str):
+        given: tuple[object, object] = (key, value)
+        if not all(isinstance(item, str) for item in given):
             raise InvalidRequest(f"metadata must map text to text: {key!r}: {value!r}", field="metadata")
     return dict(metadata)

@@ -32,7 +32,8 @@ class RegisterWorker(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TurnWork(msgspec.Struct, frozen=True):
-    """An execution to run a turn of. `events` are its newest events, up to `last_seq`; earlier ones are in the history."""
+    """An execution to run a turn of. `events` are its newest events, up to `last_seq`; earlier ones are in the
+    history."""
 
     execution_id: str
     workflow_id: str
@@ -178,7 +179,8 @@ class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HeartbeatAnswer(msgspec.Struct, frozen=True):
-    """`alive` is False when the session had expired and its leases are gone; `stale` are attempts that no longer count."""
+    """`alive` is False when the session had expired and its leases are gone; `stale` are attempts that no longer
+    count."""
 
     alive: bool
     stale: tuple[tuple[str, int], ...] = ()
@@ -213,4 +215,6 @@ class Workers(Protocol):
         """End the session; whatever it still holds is up for claim at once."""
         ...
 
-    def history(self, org: str, execution_id: str, after: int = 0, limit: int | None = None) -> Awaitable[list[HistoryEvent]]: ...
+    def history(
+        self, org: str, execution_id: str, after: int = 0, limit: int | None = None
+    ) -> Awaitable[list[HistoryEvent]]: ...

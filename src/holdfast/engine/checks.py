@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+
 from holdfast.config import Limits
 from holdfast.errors import InvalidRequest, PayloadTooLarge
 from holdfast.model.values import Payload
+
+log = logging.getLogger("holdfast.engine")
 
 
 def check_name(value: str | None, field: str, limits: Limits) -> None:
@@ -25,10 +29,16 @@ def check_name(value: str | None, field: str, limits: Limits) -> None:
 
 def check_payload(payload: Payload, field: str, limits: Limits) -> None:
     size = len(memoryview(payload))
+    if size <= limits.payload_warning_bytes:
+        return
     if size > limits.payload_bytes:
         raise PayloadTooLarge(
-            f"{field} has {size} bytes, more than the {limits.payload_bytes} allowed: store it elsewhere and pass a reference",
+            f"{field} has {size} bytes, more than the {limits.payload_bytes} allowed: store it elsewhere and pass a "
+            "reference",
             field=field,
             size=size,
             limit=limits.payload_bytes,
         )
+    log.warning(
+        "%s has %d bytes: everything that reads this history carries it; better store it elsewhere", field, size
+    )

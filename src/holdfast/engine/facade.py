@@ -1,14 +1,15 @@
 """The engine's face: the contract's protocols, each method one line to its operation or read.
 
 `LocalEngine` owns the queue of operations, the desk of local sessions and the outcomes waited for. It promises that a
-caller is answered after the commit, and that everything a commit means for this process (work, news, ends) is passed on.
+caller is answered after the commit, and that everything a commit means for this process (work, news, ends) is passed
+on.
 """
 
 from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import secrets
+import random
 from collections.abc import Callable
 
 from holdfast.config import EngineConfig
@@ -44,19 +45,21 @@ from holdfast.model.executions import DeadLetter, Execution, Status, TaskRow, Ti
 from holdfast.store.protocol import ExecutionQuery, Store
 
 
-def _entropy() -> int:
-    return secrets.randbits(74)
+def _generator() -> Callable[[], int]:
+    bits = random.Random().getrandbits  # noqa: S311 - see its use
+    return lambda: bits(74)
 
 
 class LocalEngine:
     """Engine over a store, in this process. `executions`, `workers` and `upkeep` are the contract's protocols."""
 
-    def __init__(self, store: Store, config: EngineConfig, entropy: Callable[[], int] = _entropy) -> None:
+    def __init__(self, store: Store, config: EngineConfig, entropy: Callable[[], int] | None = None) -> None:
         self.store = store
         self.config = config
         self.desk = Desk()
         self.outcomes = Outcomes()
-        self.queue = OperationQueue(config, self.desk, entropy, self._on_effects)
+        # Ids and nonces must be unique, not secret: a generator seeded by the system is enough, and 20 times cheaper.
+        self.queue = OperationQueue(config, self.desk, entropy or _generator(), self._on_effects)
         self.executions = LocalExecutions(self)
         self.workers = LocalWorkers(self)
         self.upkeep = LocalUpkeep(self)
@@ -78,6 +81,8 @@ class LocalEngine:
     def _on_effects(self, effects: Effects) -> None:
         if effects.work:
             self.desk.deliver(effects.work)
+        for key in effects.opened:
+            self.outcomes.opened(key)
         for key, outcome in effects.closed:
             self.outcomes.closed(key, outcome)
         self.upkeep.after_commit(effects.due_at, effects.missed)
@@ -159,6 +164,8 @@ class LocalExecutions:
         # Wait first, look second: an end between the two is then seen by one of them.
         waiter = self._engine.outcomes.wait((org, execution_id), loop)
         try:
+            if self._engine.outcomes.known_open((org, execution_id)):
+                return await waiter
             execution = await self.get(org, execution_id)
             if not execution.is_open:
                 last = await self._store.last_events(org, [execution_id])
@@ -215,7 +222,7 @@ class LocalWorkers:
     def poll(self, session: str) -> asyncio.Future[list[wk.Work]]:
         loop = self._engine.loop
         if loop is None:
-            raise EngineStopped()
+            raise EngineStopped
         return self._engine.desk.poll(session, loop)
 
     def complete_turn(self, request: wk.CompleteTurn) -> asyncio.Future[wk.TurnAnswer]:
@@ -311,6 +318,7 @@ class LocalUpkeep:
     async def look_around(self) -> bool:
         if not await self._engine.store.changed_elsewhere():
             return False
+        self._engine.outcomes.doubt()
         await self._pass_on_news()
         await self._check_outcomes()
         await self.claim()

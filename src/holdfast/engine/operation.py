@@ -1,7 +1,8 @@
 """What every operation is: names what it needs, then decides.
 
-`plan` adds to the load plan. `decide` gets the loaded records and answers, or raises a HoldfastError to refuse; a refusal
-changes nothing. It may be run more than once (a retried transaction loads and decides afresh), so it keeps no state.
+`plan` adds to the load plan. `decide` gets the loaded records and answers, or raises a HoldfastError to refuse; a
+refusal changes nothing. It may be run more than once (a retried transaction loads and decides afresh), so it keeps no
+state.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ Key = tuple[str, str]
 
 REMEMBERED = 4_096
 REMEMBERED_BYTES = 16_384
+KNOWN_OPEN = 100_000
 
 
 class Outcomes:
@@ -19,7 +20,20 @@ class Outcomes:
 
     def __init__(self) -> None:
         self._recent: OrderedDict[Key, Outcome] = OrderedDict()
+        self._open: set[Key] = set()
         self._waiting: dict[Key, list[asyncio.Future[Outcome]]] = {}
+
+    def opened(self, key: Key) -> None:
+        """Started by this process, so open as far as anybody here can know."""
+        if len(self._open) < KNOWN_OPEN:
+            self._open.add(key)
+
+    def known_open(self, key: Key) -> bool:
+        return key in self._open
+
+    def doubt(self) -> None:
+        """Another process has written: it may have closed what was known to be open."""
+        self._open.clear()
 
     @property
     def awaited(self) -> list[Key]:
@@ -42,6 +56,7 @@ class Outcomes:
                 del self._waiting[key]
 
     def closed(self, key: Key, outcome: Outcome) -> None:
+        self._open.discard(key)
         result = getattr(outcome.last_event.body, "result", b"")
         if len(memoryview(result)) <= REMEMBERED_BYTES:
             self._recent[key] = outcome

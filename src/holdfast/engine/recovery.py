@@ -1,7 +1,7 @@
 """`recover()`: do at once what the services would do in time, check that every waiting execution can be woken, report.
 
-There is nothing to recover in memory. What this adds is the check: rows deleted by hand, or a file restored from a copy,
-can leave an execution waiting for a timer or task that has no row; its history says what is missing.
+There is nothing to recover in memory. What this adds is the check: rows deleted by hand, or a file restored from a
+copy, can leave an execution waiting for a timer or task that has no row; its history says what is missing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from holdfast.store.protocol import ExecutionQuery, Inconsistency, Store
 PAGE = 1_000
 
 
-async def recover(queue: OperationQueue, store: Store, claim: Callable[[], Awaitable[int]], org: str = "default") -> RecoveryReport:
+async def recover(
+    queue: OperationQueue, store: Store, claim: Callable[[], Awaitable[int]], org: str = "default"
+) -> RecoveryReport:
     timers = sessions = turns = tasks = 0
     more = True
     while more:

@@ -2,8 +2,8 @@
 
     submit ─► queue ─► (store's writer) take ─► plan ─► load ─► decide ─► write ─► commit ─► answers, post, outcomes
 
-Callers are answered only after the commit. A refusal is an answer: it never spoils the batch. A request id is stored with
-the effect of its request, so that a retry after a lost answer gets the first answer again.
+Callers are answered only after the commit. A refusal is an answer: it never spoils the batch. A request id is stored
+with the effect of its request, so that a retry after a lost answer gets the first answer again.
 """
 
 from __future__ import annotations
@@ -57,10 +57,11 @@ class Member:
 class Effects:
     """What a committed batch means for this process, beyond the answers."""
 
-    __slots__ = ("closed", "due_at", "missed", "work")
+    __slots__ = ("closed", "due_at", "missed", "opened", "work")
 
     def __init__(self, ws: Workspace, missed: bool) -> None:
         self.closed = ws.closed
+        self.opened = [(execution.org, execution.id) for execution in ws.changes.new_executions]
         self.due_at = ws.due_at
         self.missed = missed
         self.work: list[tuple[str, Work]] = []
@@ -87,6 +88,11 @@ class Effects:
             ready.since_at,
         )
         self.work.append((ready.worker, work))
+
+
+def _settle_all(members: list[Member]) -> None:
+    for member in members:
+        member.settle()
 
 
 class OperationBatch:
@@ -130,8 +136,7 @@ class OperationBatch:
         self._queue.call(self._settle)
 
     def _settle(self) -> None:
-        for member in self._members:
-            member.settle()
+        _settle_all(self._members)
         self._queue.on_effects(self._effects)
 
     def failed(self, error: BaseException) -> None:
@@ -140,7 +145,7 @@ class OperationBatch:
         for member in self._members:
             member.refusal = error
         hasty = [m for m in self._members if m not in patient] if patient else self._members
-        self._queue.call(lambda: [member.settle() for member in hasty])
+        self._queue.call(lambda: _settle_all(hasty))
         if patient:
             self._queue.put_back(patient)
 
@@ -158,7 +163,8 @@ def _decide_once(operation: Operation[Any, Any], ws: Workspace) -> Any:
     if known is not None:
         if known.fingerprint != fingerprint:
             raise RequestMismatch(
-                f"request id {request.request_id!r} was used for another request: send a new id", request_id=request.request_id
+                f"request id {request.request_id!r} was used for another request: send a new id",
+                request_id=request.request_id,
             )
         return msgspec.json.decode(known.answer, type=operation.ANSWER)
     answer = operation.decide(ws)
@@ -175,7 +181,8 @@ def _decide_once(operation: Operation[Any, Any], ws: Workspace) -> Any:
 
 
 class OperationQueue:
-    """Where operations wait for the next transaction. `submit` is for the event loop, `submit_from_thread` for others."""
+    """Where operations wait for the next transaction. `submit` is for the event loop, `submit_from_thread` for
+    others."""
 
     def __init__(
         self,
@@ -207,7 +214,7 @@ class OperationQueue:
     def submit(self, operation: Operation[Any, Answer]) -> asyncio.Future[Answer]:
         loop = self._loop
         if loop is None:
-            raise EngineStopped()
+            raise EngineStopped
         future: asyncio.Future[Answer] = loop.create_future()
         self._waiting.append(Member(operation, future))
         self._wake()
@@ -215,7 +222,7 @@ class OperationQueue:
 
     def submit_from_thread(self, operation: Operation[Any, Answer]) -> concurrent.futures.Future[Answer]:
         if self._loop is None:
-            raise EngineStopped()
+            raise EngineStopped
         future: concurrent.futures.Future[Answer] = concurrent.futures.Future()
         self._waiting.append(Member(operation, future))
         self._wake()
@@ -226,7 +233,7 @@ class OperationQueue:
         if not waiting:
             return None
         limit = self.config.store.batch_size
-        members = []
+        members: list[Member] = []
         while waiting and len(members) < limit:
             members.append(waiting.popleft())
         return OperationBatch(self, members)

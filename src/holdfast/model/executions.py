@@ -11,7 +11,8 @@ from holdfast.model.values import NULL, RetryPolicy, TaskTimeouts, Wait
 
 
 class State(StrEnum):
-    """The stored state of an execution. Whether an open one is pending, running or waiting follows from its ready row."""
+    """The stored state of an execution. Whether an open one is pending, running or waiting follows from its ready
+    row."""
 
     OPEN = "OPEN"
     STUCK = "STUCK"
@@ -64,7 +65,7 @@ class StuckReason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class Ready(msgspec.Struct, kw_only=True):
-    """"This execution has news": at most one row per execution. `worker` is the session that holds the lease, if any.
+    """ "This execution has news": at most one row per execution. `worker` is the session that holds the lease, if any.
 
     `not_before_at` delays a retry; a worker whose build differs from `avoid_build` need not wait for it.
     """

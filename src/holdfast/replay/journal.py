@@ -52,8 +52,8 @@ def mismatch(event_seq: int, recorded: Any, attempted: Any, *, why: str = "") ->
     was_line = getattr(recorded, "line", "")
     now_line = getattr(attempted, "line", "")
     return DeterminismError(
-        f"event {event_seq} records: {was}{_at(was_line)}; the program now asks for: {now}{_at(now_line)}{why}. Deploy code "
-        "that makes the recorded moves, or guard the change with a version",
+        f"event {event_seq} records: {was}{_at(was_line)}; the program now asks for: {now}{_at(now_line)}{why}. Deploy "
+        "code that makes the recorded moves, or give the changed workflow a new version",
         event_seq=event_seq,
         recorded=was,
         attempted=now,

@@ -1,15 +1,16 @@
 """The machine that drives one program: events in, commands out.
 
-A turn delivers the events the program has not seen, up to a number: first every signal among them becomes visible in its
-queue, then the events are delivered in history order, the program running until it is quiet after each. Live turns and
-recorded ones run through the same code; a recorded turn only compares its commands instead of collecting them. That is why
-`has_signal`, `drain_signals` and `now` answer on replay what they answered live.
+A turn delivers the events the program has not seen, up to a number: first every signal among them becomes visible in
+its queue, then the events are delivered in history order, the program running until it is quiet after each. Live
+turns and recorded ones run through the same code; a recorded turn only compares its commands instead of collecting
+them. That is why `has_signal`, `drain_signals` and `now` answer on replay what they answered live.
 
 The machine must not: read a clock, wait, log, or know what kind of program it drives.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -56,7 +57,7 @@ class StepRequest:
 
     __slots__ = ("line", "name", "retry", "run", "step_no", "up_to")
 
-    def __init__(self, step_no: int, name: str, run: Any, retry: RetryPolicy, up_to: int, line: str) -> None:
+    def __init__(self, step_no: int, name: str, run: Any, *, retry: RetryPolicy, up_to: int, line: str) -> None:
         self.step_no = step_no
         self.name = name
         self.run = run
@@ -85,12 +86,12 @@ class Machine:
         "_signals",
         "_slots",
         "_steps",
+        "_steps_made",
         "_tasks_made",
         "_timers_made",
-        "_steps_made",
         "_turn",
-        "_unstarted",
         "_undelivered",
+        "_unstarted",
         "_up_to",
         "_waiters",
         "dead",
@@ -107,7 +108,7 @@ class Machine:
         self.dead = False
         self.started: e.WorkflowStarted | None = None
         self._up_to = 0
-        self._undelivered: deque[e.HistoryEvent] = deque()
+        self._undelivered: list[e.HistoryEvent] = []
         self._signals: dict[str, deque[tuple[int, Payload]]] = {}
         self._waiters: dict[str, deque[Any]] = {}
         self._slots: dict[tuple[str, int], Any] = {}
@@ -115,7 +116,7 @@ class Machine:
         self._unstarted: list[StepRequest] = []
         self._tasks_made = self._timers_made = self._steps_made = 0
         self._journal: Journal | None = None
-        self._turn = TurnResult(0)
+        self._turn: TurnResult
         self._error: BaseException | None = None
         self._program = make_program(self)
 
@@ -143,24 +144,29 @@ class Machine:
                 turn = rows.setdefault(body.up_to, [])
                 if isinstance(body, COMMAND_EVENTS):
                     turn.append(event)
-        self._undelivered.extend(event for event in history if type(event.body) in _DELIVER)
+        news = [event for event in history if type(event.body) in _DELIVER]
+        seen = 0
         self.replaying = True
+        self._turn = TurnResult(0)
         try:
             for up_to in sorted(rows):
                 if self.ended:
                     break
+                first, seen = seen, bisect_right(news, up_to, key=_seq)
                 self._journal = Journal(up_to, rows[up_to])
-                self._run_turn(up_to)
+                self._run_turn(up_to, news[first:seen])
                 self._raise_if(self._journal.finish())
         finally:
             self.replaying = False
             self._journal = None
+        self._undelivered.extend(news[seen:])
 
     def turn(self) -> TurnResult:
         """Deliver everything there is as one live turn."""
-        up_to = self._undelivered[-1].seq
+        batch, self._undelivered = self._undelivered, []
+        up_to = batch[-1].seq
         fresh = self._turn = TurnResult(up_to)
-        self._run_turn(up_to)
+        self._run_turn(up_to, batch)
         if not self.ended and not self._slots and not self._waiters:
             raise BlockedForever(
                 "nothing the workflow awaits can ever be settled; it is at: " + "; ".join(self._program.blocked_on())
@@ -168,7 +174,8 @@ class Machine:
         return fresh
 
     def unstarted_steps(self) -> list[StepRequest]:
-        """Steps wanted and not yet handed out, in order. One whose outcome was never recorded runs again after a replay."""
+        """Steps wanted and not yet handed out, in order. One whose outcome was never recorded runs again after a
+        replay."""
         found = [step for step in self._unstarted if step.step_no in self._steps]
         self._unstarted = []
         return found
@@ -194,15 +201,13 @@ class Machine:
         if not self.dead:
             self.dead = True
             self._program.close()
+            # Machine and program refer to each other: without this only the garbage collector could free them.
+            del self._program
 
     # --- delivering ---
 
-    def _run_turn(self, up_to: int) -> None:
+    def _run_turn(self, up_to: int, batch: list[e.HistoryEvent]) -> None:
         self._up_to = up_to
-        undelivered = self._undelivered
-        batch = []
-        while undelivered and undelivered[0].seq <= up_to:
-            batch.append(undelivered.popleft())
         for event in batch:
             if type(event.body) is e.SignalReceived:
                 queue = self._signals.setdefault(event.body.signal_name, deque())
@@ -218,9 +223,8 @@ class Machine:
             return
         # A finished step carries its own time: a turn run ahead has to know it before the commit gives the row its own.
         at = getattr(event.body, "finished_at", 0) or event.at
-        if at > self.now:
-            self.now = at
-        deliver(self, event)
+        self.now = max(self.now, at)
+        getattr(self, deliver)(event)
         closing = self._program.run()
         self._raise_if(self._error)
         if closing is not None:
@@ -257,7 +261,9 @@ class Machine:
                 raise mismatch(event.seq, body, "no such step")
             return
         if step.name != body.name:
-            raise mismatch(event.seq, body, f"step {step.step_no} {step.name!r}", why=f" ({step.line})" if step.line else "")
+            raise mismatch(
+                event.seq, body, f"step {step.step_no} {step.name!r}", why=f" ({step.line})" if step.line else ""
+            )
         slot = self._slots.pop(("step", body.step_no), None)
         if slot is not None:
             slot.settle(body)
@@ -321,7 +327,7 @@ class Machine:
         self.check_alive()
         self._steps_made += 1
         number = self._steps_made
-        step = self._steps[number] = StepRequest(number, name, run, retry, self._up_to, line)
+        step = self._steps[number] = StepRequest(number, name, run, retry=retry, up_to=self._up_to, line=line)
         self._unstarted.append(step)
         self._slots["step", number] = slot
         return number
@@ -363,13 +369,17 @@ class Machine:
                 del self._waiters[name]
 
 
-_DELIVER: dict[type[Any], Callable[[Machine, e.HistoryEvent], None]] = {
-    e.WorkflowStarted: Machine._on_started,
-    e.SignalReceived: Machine._on_signal,
-    e.TimerFired: Machine._on_outcome,
-    e.TaskCompleted: Machine._on_outcome,
-    e.TaskFailed: Machine._on_outcome,
-    e.StepCompleted: Machine._on_step,
-    e.StepFailed: Machine._on_step,
-    e.CancelRequested: Machine._on_cancel,
+def _seq(event: e.HistoryEvent) -> int:
+    return event.seq
+
+
+_DELIVER: dict[type[Any], str] = {
+    e.WorkflowStarted: "_on_started",
+    e.SignalReceived: "_on_signal",
+    e.TimerFired: "_on_outcome",
+    e.TaskCompleted: "_on_outcome",
+    e.TaskFailed: "_on_outcome",
+    e.StepCompleted: "_on_step",
+    e.StepFailed: "_on_step",
+    e.CancelRequested: "_on_cancel",
 }

@@ -1,1 +1,2 @@
-"""The background loops. Each asks the contract for one thing at the right time, and is safe to run in many processes."""
+"""The background loops. Each asks the contract for one thing at the right time, and is safe to run in many
+processes."""

@@ -12,16 +12,16 @@ from holdfast.errors import EngineStopped, Unavailable
 from holdfast.model.values import MICRO
 from holdfast.services.loops import Service, log
 
-MIN_PAUSE_S = 0.002
-
 
 class Clockwork(Service):
-    """`sessions_every_s`: how often to look for sessions that stopped reporting."""
+    """`sessions_every_s`: how often to look for sessions that stopped reporting. What becomes due within `resolution_s`
+    of the pass before is done together."""
 
-    def __init__(self, upkeep: Upkeep, sessions_every_s: float) -> None:
+    def __init__(self, upkeep: Upkeep, sessions_every_s: float, resolution_s: float) -> None:
         super().__init__("holdfast-clockwork")
         self._upkeep = upkeep
         self._every = int(sessions_every_s * MICRO)
+        self._resolution_s = resolution_s
         self._next_at = 0
         self._sooner = asyncio.Event()
         upkeep.watch_due(self._expect)
@@ -56,7 +56,7 @@ class Clockwork(Service):
 
     async def _sleep(self) -> None:
         """Until the next instant, which may move closer meanwhile."""
-        await asyncio.sleep(MIN_PAUSE_S)
+        await asyncio.sleep(self._resolution_s)
         while (left_us := self._next_at - self._upkeep.now()) > 0:
             self._sooner.clear()
             try:

@@ -1,10 +1,10 @@
 """The seam between the engine and a database.
 
-Writing: the engine's `BatchSource` hands out batches of operations. For each the store opens one transaction, loads what
-the batch's `plan` names (with locks, where the database has them), lets the batch `decide` (pure), writes the `Changes`
-and commits. Only then is the batch told `committed`. A transaction that fails as a whole (busy, lost connection) is
-repeated whole, from a fresh load, until a deadline; one that fails because of its content is split and its members are run
-alone, so that only the guilty one fails.
+Writing: the engine's `BatchSource` hands out batches of operations. For each the store opens one transaction, loads
+what the batch's `plan` names (with locks, where the database has them), lets the batch `decide` (pure), writes the
+`Changes` and commits. Only then is the batch told `committed`. A transaction that fails as a whole (busy, lost
+connection) is repeated whole, from a fresh load, until a deadline; one that fails because of its content is split and
+its members are run alone, so that only the guilty one fails.
 
 Reading: snapshots of what is committed, never inside a write transaction.
 
@@ -189,7 +189,8 @@ class Store(Protocol):
     clock: Clock
 
     async def open(self, source: BatchSource) -> None:
-        """Create or migrate the schema, then start the writer. Raises SchemaTooNew, InvalidDatabaseUrl, StorageError."""
+        """Create or migrate the schema, then start the writer. Raises SchemaTooNew, InvalidDatabaseUrl,
+        StorageError."""
         ...
 
     async def close(self) -> None:
@@ -206,7 +207,9 @@ class Store(Protocol):
 
     async def execution_by_workflow_id(self, org: str, workflow_id: str) -> Execution | None: ...
 
-    async def history(self, org: str, execution_id: str, after: int = 0, limit: int | None = None) -> list[HistoryEvent]: ...
+    async def history(
+        self, org: str, execution_id: str, after: int = 0, limit: int | None = None
+    ) -> list[HistoryEvent]: ...
 
     async def last_events(self, org: str, ids: Sequence[str]) -> dict[str, HistoryEvent]:
         """The last event of each: for a closed execution, how it ended."""
@@ -235,5 +238,6 @@ class Store(Protocol):
         ...
 
     async def changed_elsewhere(self) -> bool:
-        """Whether another process has committed since the last call; must be cheap (it is asked many times a second)."""
+        """Whether another process has committed since the last call; must be cheap (it is asked many times a
+        second)."""
         ...

@@ -1,7 +1,7 @@
 """The worker's pulse, from a thread of its own: a busy event loop must not cost the leases.
 
-It also watches the loop: a turn that has run for long is named in the log with the line it is at, and one that runs beyond
-the limit makes the pulse stop, so that other workers can take over what this one no longer gets done.
+It also watches the loop: a turn that has run for long is named in the log with the line it is at, and one that runs
+beyond the limit makes the pulse stop, so that other workers can take over what this one no longer gets done.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 import traceback
 from collections.abc import Callable
 
-from holdfast.contract.workers import Heartbeat, HeartbeatAnswer
+from holdfast.contract.workers import Heartbeat, HeartbeatAnswer, Work
 from holdfast.errors import Unavailable
 from holdfast.worker.host import Host, log
 from holdfast.worker.tasks import TaskRunner
@@ -36,7 +36,7 @@ class Pulse:
         self._stale = stale
         self._stop = threading.Event()
         self._loop_thread = threading.get_ident()
-        self._turn: tuple[str, float] | None = None
+        self._turn: tuple[Work, float] | None = None
         self._warned = False
         self._thread = threading.Thread(target=self._beat_on, name="holdfast-pulse", daemon=True)
 
@@ -48,8 +48,8 @@ class Pulse:
         if self._thread.is_alive():
             self._thread.join()
 
-    def turn_begins(self, what: str) -> None:
-        self._turn = (what, time.monotonic())
+    def turn_begins(self, work: Work) -> None:
+        self._turn = (work, time.monotonic())
 
     def turn_ends(self) -> None:
         self._turn = None
@@ -90,5 +90,5 @@ class Pulse:
             self._warned = True
             frame = sys._current_frames().get(self._loop_thread)  # noqa: SLF001 - the documented way to see a thread
             where = "".join(traceback.format_stack(frame)[-3:]) if frame is not None else ""
-            log.warning("a turn of %s has blocked the worker for %.1f s, at:\n%s", turn[0], took, where)
+            log.warning("execution %s has blocked its worker for %.1f s, at:\n%s", turn[0].execution_id, took, where)
         return took > self._host.config.turn_limit_s

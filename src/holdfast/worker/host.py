@@ -20,7 +20,19 @@ ProgramMaker = Callable[[Machine], Program]
 class Host:
     """The worker's surroundings: where it reports, whose work it does, which clock it reads."""
 
-    __slots__ = ("config", "draining", "loop", "now", "org", "registry", "session", "threads", "workers")
+    __slots__ = (
+        "config",
+        "draining",
+        "held",
+        "loop",
+        "nothing_held",
+        "now",
+        "org",
+        "registry",
+        "session",
+        "threads",
+        "workers",
+    )
 
     def __init__(
         self, workers: Workers, org: str, registry: Registry, config: WorkerConfig, now: Callable[[], int]
@@ -32,5 +44,16 @@ class Host:
         self.now = now
         self.session = ""
         self.draining = False
+        self.held = 0
+        self.nothing_held: asyncio.Event
         self.loop: asyncio.AbstractEventLoop
         self.threads: ThreadPoolExecutor
+
+    def took(self) -> None:
+        """One more execution is leased to this worker."""
+        self.held += 1
+
+    def gave_back(self) -> None:
+        self.held -= 1
+        if not self.held and self.draining:
+            self.nothing_held.set()

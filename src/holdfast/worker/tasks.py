@@ -139,7 +139,8 @@ class TaskRunner:
             if report is not None:
                 await self._report(report)
         except asyncio.CancelledError:
-            # Stopped from outside. Unless we are shutting down (then it was handed back), the slot has to be given back.
+            # Stopped from outside. Unless we are shutting down (then it was handed back), the slot has to be given
+            # back.
             if running.context.stop_reason not in {"shutdown", "session_lost"}:
                 await self._report(self._failure(work, Failure(type="CancelledError", message="stopped")))
         finally:

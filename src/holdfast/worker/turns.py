@@ -5,8 +5,8 @@
                  └──────── a step finishes ◄───────┘
 
 When a step finishes, the program is run ahead on its result and both are committed together, on the assumption that
-nothing else reached the execution meanwhile. If something did, only the step is recorded, the program is thrown away and
-rebuilt from its history. What runs ahead starts nothing until the commit is answered.
+nothing else reached the execution meanwhile. If something did, only the step is recorded, the program is thrown away
+and rebuilt from its history. What runs ahead starts nothing until the commit is answered.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class ExecutionRunner:
         "_host",
         "_late",
         "_late_seq",
-        "_make",
         "_machine",
+        "_make",
         "_next",
         "_outcomes",
         "_running",
@@ -55,7 +55,9 @@ class ExecutionRunner:
         "known",
     )
 
-    def __init__(self, host: Host, execution_id: str, make: ProgramMaker, build: str, gone: Callable[[ExecutionRunner], None]) -> None:
+    def __init__(
+        self, host: Host, execution_id: str, make: ProgramMaker, build: str, gone: Callable[[ExecutionRunner], None]
+    ) -> None:
         self._host = host
         self._make = make
         self._gone = gone
@@ -83,7 +85,9 @@ class ExecutionRunner:
             self._next = work
             return
         self._token = work.token
-        self.held = True
+        if not self.held:
+            self.held = True
+            self._host.took()
         self._scheduled_at = work.scheduled_at
         self._take_in(work.events, work.last_seq)
 
@@ -98,7 +102,7 @@ class ExecutionRunner:
 
     def drop(self) -> None:
         """Forget everything about the execution; its history is safe."""
-        self.held = False
+        self._free()
         self._discard()
         for step in self._running.values():
             step.cancel()
@@ -106,6 +110,11 @@ class ExecutionRunner:
         self._outcomes.clear()
         if self._next is None:
             self._gone(self)
+
+    def _free(self) -> None:
+        if self.held:
+            self.held = False
+            self._host.gave_back()
 
     def evict(self) -> None:
         """Free the memory of an idle program."""
@@ -150,7 +159,7 @@ class ExecutionRunner:
             self._step_forward()
         except ProgramError as error:
             self._park(_stuck(error))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - one broken execution must not take the others down
             log.exception("a turn of execution %s broke the worker's own code", self.id)
             self._park(StuckReason(code="internal_error", message=traceback.format_exc()[-4_000:] or str(error)))
 
@@ -244,7 +253,8 @@ class ExecutionRunner:
         self._send(request)
 
     def _run_ahead(self, machine: Machine, turns: tuple[Turn, ...], steps: tuple[StepOutcome, ...]) -> Turn:
-        """Run the program on the results of `steps` as if they were already events: their numbers follow from the rows."""
+        """Run the program on the results of `steps` as if they were already events: their numbers follow from the
+        rows."""
         seq = self.known + sum(len(turn.commands) or 1 for turn in turns)
         for step in steps:
             seq += 1
@@ -288,8 +298,16 @@ class ExecutionRunner:
             self._discard()
             self._in_background(self._load())
         else:
-            self.held = not answer.released
+            if answer.released:
+                self._free()
             self._number_rows(request, answer)
+            warn_at = self._host.config.history_warning_events
+            if request.base_seq < warn_at <= self.known:
+                log.warning(
+                    "execution %s has a history of %d events: rebuilding it takes longer and longer",
+                    self.id,
+                    self.known,
+                )
             self._catch_up()
 
     def _number_rows(self, request: CompleteTurn, answer: TurnAnswer) -> None:
@@ -351,7 +369,7 @@ class ExecutionRunner:
         except ProgramError as error:
             self._park(_stuck(error))
             return
-        except Exception:
+        except Exception:  # noqa: BLE001 - as above
             log.exception("execution %s could not be replayed", self.id)
             self._park(StuckReason(code="internal_error", message=traceback.format_exc()[-4_000:]))
             return
@@ -417,5 +435,9 @@ def _stuck(error: ProgramError) -> StuckReason:
 
 
 def _log_failure(done: asyncio.Future[None]) -> None:
-    if not done.cancelled() and done.exception() is not None and not isinstance(done.exception(), (StaleClaim, Unavailable)):
+    if (
+        not done.cancelled()
+        and done.exception() is not None
+        and not isinstance(done.exception(), (StaleClaim, Unavailable))
+    ):
         log.error("a report was refused: %s", done.exception())

@@ -9,6 +9,7 @@ import socket
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 from holdfast.config import WorkerConfig
 from holdfast.contract.workers import LostTurn, News, RegisterWorker, TaskStop, TaskWork, TurnWork, Work, Workers
@@ -45,8 +46,8 @@ class Worker:
         host.loop = asyncio.get_running_loop()
         host.threads = ThreadPoolExecutor(host.config.task_threads, thread_name_prefix="holdfast-task")
         self._tasks = TaskRunner(host)
-        await self._open_session()
         self._pulse = Pulse(host, self._tasks, self._session_lost, self._tasks.stop_stale)
+        await self._open_session()
         self._pulse.start()
 
     async def _open_session(self) -> None:
@@ -73,18 +74,20 @@ class Worker:
         try:
             while session == self._host.session:
                 for work in await self._host.workers.poll(session):
+                    self._pulse.turn_begins(work)
                     self._take(work)
+                    self._pulse.turn_ends()
         except EngineStopped:
             return
 
     def _take(self, work: Work) -> None:
         match work:
             case TurnWork():
-                self._pulse_around(self._runner(work).work, work)
+                self._runner(work).work(work)
             case News():
                 runner = self._runners.get(work.execution_id)
                 if runner is not None:
-                    self._pulse_around(runner.news, work)
+                    runner.news(work)
             case TaskWork():
                 self._tasks.start(work)
             case TaskStop():
@@ -93,15 +96,6 @@ class Worker:
                 runner = self._runners.get(work.execution_id)
                 if runner is not None:
                     runner.lost(work.epoch)
-
-    def _pulse_around(self, take: Callable[[object], None] | object, work: TurnWork | News) -> None:
-        assert callable(take), "a runner's method"
-        pulse = getattr(self, "_pulse", None)
-        if pulse is not None:
-            pulse.turn_begins(work.execution_id)
-        take(work)
-        if pulse is not None:
-            pulse.turn_ends()
 
     def _runner(self, work: TurnWork) -> ExecutionRunner:
         runner = self._runners.get(work.execution_id)
@@ -142,12 +136,13 @@ class Worker:
     async def stop(self) -> None:
         """Take nothing more, let tasks finish within the grace, hand back the rest. Heartbeats stop last."""
         host = self._host
+        host.nothing_held = asyncio.Event()
         host.draining = True
         await host.workers.drain(host.session)
         await self._tasks.finish(host.config.shutdown_grace_s)
-        deadline = host.loop.time() + host.config.shutdown_grace_s
-        while any(runner.held for runner in self._runners.values()) and host.loop.time() < deadline:
-            await asyncio.sleep(0.005)
+        if host.held:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(host.nothing_held.wait(), host.config.shutdown_grace_s)
         self._pulse.stop()
         for runner in list(self._runners.values()):
             runner.drop()

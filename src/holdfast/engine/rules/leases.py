@@ -1,7 +1,7 @@
 """Who may run an execution: news, grants, releases, reclaims.
 
-An execution has news when it has a ready row. A ready row without a worker is up for claim; with one, that session holds
-the lease, and every commit must show the token of the grant.
+An execution has news when it has a ready row. A ready row without a worker is up for claim; with one, that session
+holds the lease, and every commit must show the token of the grant.
 """
 
 from __future__ import annotations
@@ -130,8 +130,8 @@ def reclaim(ws: Workspace, execution: Execution) -> None:
             execution,
             StuckReason(
                 code="worker_crashes",
-                message=f"its worker was lost {execution.crashes} times while running a turn of it; see that worker's logs "
-                "and exit code, then resume it or deploy a fix",
+                message=f"its worker was lost {execution.crashes} times while running a turn of it; see that worker's "
+                "logs and exit code, then resume it or deploy a fix",
                 at=ws.now,
                 worker=execution.ready.worker or "" if execution.ready else "",
             ),

@@ -22,8 +22,8 @@ def check_signal(ws: Workspace, execution: Execution) -> None:
     limit = ws.config.limits.signals_per_execution
     if execution.signal_count >= limit:
         raise SignalLimitReached(
-            f"execution {execution.id} has received {execution.signal_count} signals, the most allowed ({limit}); nothing "
-            "was appended",
+            f"execution {execution.id} has received {execution.signal_count} signals, the most allowed ({limit}); "
+            "nothing was appended",
             execution_id=execution.id,
             limit=limit,
         )

@@ -23,15 +23,19 @@ def choose_version(ws: Workspace, org: str, kind: str, version: str | None) -> s
     known = ws.loaded.definitions.get((org, kind), [])
     if version is None and known:
         return max(known, key=_registered).version
-    if version is not None and any(row.version == version for row in known):
-        return version
+    for row in known:
+        if version is not None and row.version == version:
+            return version
     if known:
         versions = ", ".join(sorted({row.version for row in known}))
         raise UnknownWorkflowKind(
-            f"workflow {kind!r} has no version {version!r} on this database; known: {versions}", kind=kind, version=version
+            f"workflow {kind!r} has no version {version!r} on this database; known: {versions}",
+            kind=kind,
+            version=version,
         )
     raise UnknownWorkflowKind(
-        f"no worker has ever registered workflow kind {kind!r} on this database: pass it in workflows=[...] of an Engine",
+        f"no worker has ever registered workflow kind {kind!r} on this database: pass it in workflows=[...] of an "
+        "Engine",
         kind=kind,
     )
 

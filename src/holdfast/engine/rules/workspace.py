@@ -93,10 +93,16 @@ class Workspace:
     def task(self, org: str, key: TaskKey, token: Token) -> TaskRow:
         """The task, if `token` is that of its running attempt."""
         row = self.loaded.tasks.get(key)
-        if row is None or row.org != org or row.attempt != token.epoch or row.nonce != token.nonce or row.worker is None:
+        if (
+            row is None
+            or row.org != org
+            or row.attempt != token.epoch
+            or row.nonce != token.nonce
+            or row.worker is None
+        ):
             raise StaleAttempt(
-                f"attempt {token.epoch} of task {key[1]} of execution {key[0]} is over (finished, timed out, cancelled or "
-                "given to another worker); its report was not recorded",
+                f"attempt {token.epoch} of task {key[1]} of execution {key[0]} is over (finished, timed out, cancelled "
+                "or given to another worker); its report was not recorded",
                 execution_id=key[0],
                 task_no=key[1],
                 attempt=token.epoch,

@@ -1,7 +1,7 @@
 """`ctx`: everything a Python workflow can say.
 
-Each method that asks for something starts it at once and returns a future of the workflow's own loop; await it, or compose
-it with asyncio. Nothing here waits, reads a clock or touches the outside: it all goes through the machine.
+Each method that asks for something starts it at once and returns a future of the workflow's own loop; await it, or
+compose it with asyncio. Nothing here waits, reads a clock or touches the outside: it all goes through the machine.
 """
 
 from __future__ import annotations
@@ -87,11 +87,21 @@ class WorkflowContext:
 
     @overload
     def run(
-        self, fn: Callable[..., Awaitable[T]], *args: Any, name: str | None = None, retry: RetryPolicy | None = None, type_hint: Any = None
+        self,
+        fn: Callable[..., Awaitable[T]],
+        *args: Any,
+        name: str | None = None,
+        retry: RetryPolicy | None = None,
+        type_hint: Any = None,
     ) -> DurableFuture[T]: ...
     @overload
     def run(
-        self, fn: Callable[..., T], *args: Any, name: str | None = None, retry: RetryPolicy | None = None, type_hint: Any = None
+        self,
+        fn: Callable[..., T],
+        *args: Any,
+        name: str | None = None,
+        retry: RetryPolicy | None = None,
+        type_hint: Any = None,
     ) -> DurableFuture[T]: ...
     def run(
         self,
@@ -103,12 +113,12 @@ class WorkflowContext:
     ) -> DurableFuture[Any]:
         """Run a function as a step: inline in this worker, its result recorded.
 
-        It runs again if the process dies before the result is recorded. `def` functions run in a thread. A failing step is
-        tried three times unless `retry` says otherwise, then raises StepFailed.
+        It runs again if the process dies before the result is recorded. `def` functions run in a thread. A failing
+        step is tried three times unless `retry` says otherwise, then raises StepFailed.
         """
         if not callable(fn):
             raise InvalidRequest(f"ctx.run needs a function, not {type(fn).__name__}", field="fn")
-        step_name = name or getattr(fn, "__qualname__", type(fn).__name__)
+        step_name = name or str(getattr(fn, "__qualname__", type(fn).__name__))
         future: StepFuture[Any] = StepFuture(self._loop, self._machine, step_name, _result_type(fn, type_hint))
         future.number = self._machine.request_step(
             step_name, (fn, args), retry or DEFAULT_STEP_RETRY, future.line, future
@@ -149,7 +159,7 @@ class WorkflowContext:
         declared = definition.timeouts if definition is not None else None
         timeouts = task_timeouts(start_to_close, schedule_to_close, heartbeat_timeout, base=declared)
         policy = retry or (definition.retry if definition is not None else None) or DEFAULT_TASK_RETRY
-        on_queue = queue or (definition.queue if definition is not None else None) or self._program.info.queue
+        on_queue = queue or (definition.queue if definition is not None else None) or self._program.queue
         hint = type_hint if type_hint is not None else (definition.result_type if definition is not None else Any)
         future: TaskFuture[Any] = TaskFuture(self._loop, self._machine, kind, hint)
         payload = encode_args(args)
@@ -181,7 +191,7 @@ class WorkflowContext:
 
     def sleep_until(self, instant: datetime) -> DurableFuture[None]:
         """Wait until an instant; one that has passed is over at once. Needs a time zone."""
-        if not isinstance(instant, datetime) or instant.tzinfo is None:
+        if instant.tzinfo is None:
             raise InvalidRequest(f"sleep_until needs a datetime with a time zone, not {instant!r}", field="instant")
         seconds = (instant - self.now()) / timedelta(seconds=1)
         duration_s(max(seconds, 0.0), "instant")
@@ -195,11 +205,19 @@ class WorkflowContext:
 
     # --- signals ---
 
+    @overload
     def wait_for_signal(
-        self, signal_name: str, type_hint: type[T] | Any = Any, *, timeout: Duration | None = None
-    ) -> DurableFuture[T]:
+        self, signal_name: str, type_hint: type[T], *, timeout: Duration | None = None
+    ) -> DurableFuture[T]: ...
+    @overload
+    def wait_for_signal(
+        self, signal_name: str, type_hint: Any = ..., *, timeout: Duration | None = None
+    ) -> DurableFuture[Any]: ...
+    def wait_for_signal(
+        self, signal_name: str, type_hint: Any = Any, *, timeout: Duration | None = None
+    ) -> DurableFuture[Any]:
         """The next signal of this name, in order of arrival; waits if there is none. Late: SignalTimeout."""
-        future: SignalFuture[T] = SignalFuture(self._loop, self._machine, signal_name, type_hint)
+        future: SignalFuture[Any] = SignalFuture(self._loop, self._machine, signal_name, type_hint)
         future.timer = None
         limit_s = None if timeout is None else duration_s(timeout, "timeout")
         value = self._machine.take_signal(signal_name)
@@ -209,7 +227,9 @@ class WorkflowContext:
         self._machine.wait_signal(signal_name, future)
         if limit_s is not None:
             fire_at = self._machine.now + int(limit_s * MICRO)
-            future.timer = CallbackTimer(self._machine, f"timeout of {signal_name}", fire_at, future.time_out, future.line)
+            future.timer = CallbackTimer(
+                self._machine, f"timeout of {signal_name}", fire_at, future.time_out, future.line
+            )
         return future
 
     def has_signal(self, signal_name: str) -> bool:
@@ -219,7 +239,11 @@ class WorkflowContext:
     def pending_signal_count(self, signal_name: str) -> int:
         return self._machine.signal_count(signal_name)
 
-    async def drain_signals(self, signal_name: str, type_hint: type[T] | Any = Any) -> list[T]:
+    @overload
+    async def drain_signals(self, signal_name: str, type_hint: type[T]) -> list[T]: ...
+    @overload
+    async def drain_signals(self, signal_name: str, type_hint: Any = ...) -> list[Any]: ...
+    async def drain_signals(self, signal_name: str, type_hint: Any = Any) -> list[Any]:
         """All waiting signals of this name, in order; an empty list if there are none."""
         values = self._machine.drain_signals(signal_name)
         return [decode(value, type_hint, field=signal_name) for value in values]

@@ -102,7 +102,7 @@ class StepFuture(DurableFuture[T]):
 class TimerFuture(DurableFuture[None]):
     __slots__ = ()
 
-    def settle(self, body: e.EventBody) -> None:  # noqa: ARG002 - a fired timer says nothing more
+    def settle(self, body: e.EventBody) -> None:
         if not self.done():
             self.set_result(None)
 
@@ -145,7 +145,7 @@ class CallbackTimer:
         self.until_at: int | None = fire_at
         self.number = machine.start_timer(fire_at, line, self)
 
-    def settle(self, body: e.EventBody) -> None:  # noqa: ARG002 - a fired timer says nothing more
+    def settle(self, body: e.EventBody) -> None:
         self._fire()
 
     def cancel(self) -> None:

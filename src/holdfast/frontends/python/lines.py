@@ -1,14 +1,15 @@
-"""The line of the user's code that asked for something: recorded with every command, shown in every determinism error."""
+"""The line of the user's code that asked for something: recorded with every command, shown in every determinism
+error."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
-from types import CodeType
+from pathlib import Path
+from types import CodeType, FrameType
 
-_OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep  # noqa: PTH120 - no pathlib import for two calls
-_ASYNCIO = os.path.dirname(os.path.abspath(asyncio.__file__)) + os.sep  # noqa: PTH120 - as above
+_OURS = str(Path(__file__).parents[2])
+_ASYNCIO = str(Path(asyncio.__file__).parent)
 _LABELS: dict[CodeType, str] = {}
 _MAX_LABELS = 10_000
 
@@ -17,12 +18,12 @@ def _label(code: CodeType) -> str:
     """The file's name, or nothing for code that is Holdfast's or asyncio's own."""
     if code.co_filename.startswith((_OURS, _ASYNCIO)):
         return ""
-    return os.path.basename(code.co_filename)  # noqa: PTH119 - as above
+    return Path(code.co_filename).name
 
 
 def calling_line() -> str:
     """`file.py:42 in function` of the nearest caller outside Holdfast and asyncio."""
-    frame = sys._getframe(1)  # noqa: SLF001 - a private name, a documented function
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - a private name, a documented function
     while frame is not None:
         code = frame.f_code
         label = _LABELS.get(code)
@@ -32,5 +33,5 @@ def calling_line() -> str:
             label = _LABELS[code] = _label(code)
         if label:
             return f"{label}:{frame.f_lineno} in {code.co_qualname}"
-        frame = frame.f_back  # type: ignore[assignment]  # None ends the loop
+        frame = frame.f_back
     return ""

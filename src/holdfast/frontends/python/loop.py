@@ -9,13 +9,14 @@ as futures that somebody else settles before calling `drain`.
 
 Ten thousand of these are alive in one worker, so a loop has no selector, no heap and no members it does not need.
 
-Two things of asyncio stay out of reach: `asyncio.all_tasks()` is empty inside a workflow (see `create_task`), and a
-future made as `asyncio.Future()` instead of `loop.create_future()` has no deterministic place in a set.
+Two things stay as they are: `asyncio.all_tasks()` is empty inside a workflow (see `create_task`), and a future made as
+`asyncio.Future()` instead of `loop.create_future()` has no deterministic place in a set.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import re
 import sys
@@ -157,33 +158,31 @@ def _nothing() -> None:
     """Do nothing: what a cancelled callback does."""
 
 
-def _outside(name: str) -> Any:
-    """A loop method that would reach the world: it says so and what to do instead."""
-    advice = (
-        "reaches outside the workflow, where a replay can't repeat it: "
-        "do it in a step, `await ctx.run(...)`, or in a task, `await ctx.task(...)`"
-    )
-    return _refusal(name, advice)
+def _refused(name: str, advice: str) -> Any:
+    """A method that raises: it names what was called and says what to do instead."""
 
-
-def _engines(name: str) -> Any:
-    """A loop method that only the engine has a use for."""
-    return _refusal(name, "is not for workflow code: the engine drives this loop, `await` is all it takes")
-
-
-def _refusal(name: str, advice: str) -> Any:
     def refuse(self: DeterministicLoop, *args: object, **_: object) -> NoReturn:
         for argument in args:
             if asyncio.iscoroutine(argument):
                 argument.close()  # or Python warns that it was never awaited, on top of the error
         self.refuse_if_closed()
-        call = _asked_for(sys._getframe(1)) or f"loop.{name}"  # noqa: SLF001 - a private name, a documented function
-        by = "" if call.endswith(name) else f" (by loop.{name})"
+        asked = _asked_for(sys._getframe(1))  # noqa: SLF001 - a private name, a documented function
+        call, by = (asked, f" (by loop.{name})") if asked else (f"loop.{name}", "")
         raise NotDurableError(f"{call}(){by} {advice}", call=call)
 
     refuse.__name__ = name
     refuse.__qualname__ = f"DeterministicLoop.{name}"
     return refuse
+
+
+_outside = partial(
+    _refused,
+    advice="reaches outside the workflow, where a replay can't repeat it: "
+    "do it in a step, `await ctx.run(...)`, or in a task, `await ctx.task(...)`",
+)
+_engines = partial(
+    _refused, advice="is not for workflow code: the engine drives this loop, and `await` is all a workflow needs"
+)
 
 
 class DeterministicLoop(asyncio.AbstractEventLoop):
@@ -220,6 +219,8 @@ class DeterministicLoop(asyncio.AbstractEventLoop):
         self._prune()  # while open: the failures of tasks that nobody awaited are still to be collected
         tasks, self._tasks = self._tasks, []
         self._ready = self._timers = Wall()
+        if not tasks:
+            return
         # In a context of its own, or a ContextVar set in a `finally` would be set in the worker.
         copy_context().run(self._inside, partial(self._discard, tasks))
 
@@ -280,12 +281,15 @@ class DeterministicLoop(asyncio.AbstractEventLoop):
     def _abandon(self, generator: AsyncGenerator[Any, Any]) -> None:
         """An async generator was dropped half-way: its `finally` runs now, up to its first await, and no further.
 
-        asyncio would close it in a new task, at a moment that depends on the garbage collector.
+        asyncio would close it in a new task, at a moment that depends on the garbage collector. For the same reason
+        what it awaits is ended here: the exception it handles holds its frame, so only the collector would free it.
         """
 
         def step() -> None:
+            closing = generator.aclose()
             with suppress(StopIteration, Evicted):
-                generator.aclose().send(None)
+                closing.send(None)
+                _stopped(closing)
 
         try:
             self._inside(step)
@@ -296,9 +300,9 @@ class DeterministicLoop(asyncio.AbstractEventLoop):
         for task in tasks:
             coroutine = task.get_coro()
             if not _stopped(coroutine):
-                message = f"Workflow code catches its own eviction: {_position(task)}"
+                message = f"Workflow code catches everything, eviction too, and stays in memory: {_position(task)}"
                 self.unhandled = [*(self.unhandled or []), {"message": message, "task": task}]
-                Silencer.install_for(coroutine)
+                _keep_for_ever(coroutine)
 
     def _prune(self) -> None:
         self._tasks = [task for task in self._tasks if not task.done()]
@@ -457,15 +461,14 @@ class DeterministicLoop(asyncio.AbstractEventLoop):
 # --- order in sets ----------------------------------------------------------------------------------------------------
 
 
-def _hash_gathering(gathering: asyncio.Future[Any]) -> int:
+def _hash_gathering(gathering: Any) -> int:
     """The hash of what `asyncio.gather` gives: the one future that no loop is asked to make."""
     loop = gathering.get_loop()
     if not isinstance(loop, DeterministicLoop):
         return object.__hash__(gathering)
-    ordinal: int | None = vars(gathering).get("ordinal")
-    if ordinal is None:
-        ordinal = vars(gathering)["ordinal"] = loop.create_future().ordinal
-    return ordinal
+    if not hasattr(gathering, "ordinal"):
+        gathering.ordinal = loop.next_ordinal()
+    return int(gathering.ordinal)
 
 
 # A change to asyncio itself, and invisible to other loops. Without it `asyncio.wait` over two gathers walks them in the
@@ -499,37 +502,20 @@ def _stopped(coroutine: Any) -> bool:
     """Throw Evicted into a coroutine until it ends. False: it catches everything and goes on."""
     for _ in range(PATIENCE + 2):
         try:
-            coroutine.throw(Evicted())
+            awaited = coroutine.throw(Evicted())
         except BaseException:  # noqa: BLE001 - however it ended, it did
             return True
+        if asyncio.isfuture(awaited):
+            awaited._asyncio_future_blocking = False  # noqa: SLF001 - as a task does, or nobody could await it again
     return False
 
 
-class Silencer:
-    """A `sys.unraisablehook` for coroutines that would not stop.
+def _keep_for_ever(coroutine: object) -> None:
+    """Never free a coroutine that would not stop: freeing it runs its code again, which may then run for ever.
 
-    When such a coroutine is freed, Python throws once more, is ignored once more, and prints that. Keeping it alive
-    instead would leak the whole program with every eviction.
+    A list of our own would do until Python ends and frees that, too.
     """
-
-    __slots__ = ("objects", "others")
-
-    def __init__(self, others: Callable[[Any], object]) -> None:
-        self.objects: set[int] = set()
-        self.others = others
-
-    def __call__(self, unraisable: Any) -> None:
-        if id(unraisable.object) in self.objects:
-            self.objects.discard(id(unraisable.object))
-        else:
-            self.others(unraisable)
-
-    @classmethod
-    def install_for(cls, coroutine: object) -> None:
-        hook = sys.unraisablehook
-        if not isinstance(hook, cls):
-            hook = sys.unraisablehook = cls(hook)
-        hook.objects.add(id(coroutine))
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(coroutine))
 
 
 # --- messages ---------------------------------------------------------------------------------------------------------
@@ -571,15 +557,16 @@ def _asked_for(frame: FrameType | None) -> str:
 
 def _position(task: WorkflowTask[Any]) -> str:
     """`file.py:line in function: awaiting thing`, for the innermost frame that is the user's."""
-    chain = list(_suspended(task.get_coro()))
-    users = [index for index, (frame, _) in enumerate(chain) if not frame.f_code.co_filename.startswith(_LIBRARIES)]
-    if not chain:
-        return f"{task.get_name()}: {task.get_coro()!r}"
-    index = users[-1] if users else 0
-    frame, _ = chain[index]
-    called = chain[index + 1][1] if index + 1 < len(chain) else None
+    place, called = None, None
+    for frame, coroutine in _suspended(task.get_coro()):
+        if place is None or not frame.f_code.co_filename.startswith(_LIBRARIES):
+            place, called = frame, None
+        elif called is None:
+            called = coroutine
     thing = _awaited(getattr(task, "_fut_waiter", None), called)
-    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} in {frame.f_code.co_qualname}: {thing}"
+    if place is None:  # a coroutine that was not written in Python
+        return f"{task.get_name()}: {thing}"
+    return f"{Path(place.f_code.co_filename).name}:{place.f_lineno} in {place.f_code.co_qualname}: {thing}"
 
 
 def _suspended(awaitable: object) -> Iterator[tuple[FrameType, object]]:

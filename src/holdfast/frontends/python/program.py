@@ -39,9 +39,19 @@ class DurableTimers:
 class PythonProgram:
     """One execution's live code."""
 
-    __slots__ = ("_cancel_reason", "_cancelled", "_definition", "_id", "_main", "_org", "_refused", "info", "loop", "machine")
-
-    info: WorkflowInfo
+    __slots__ = (
+        "_cancel_reason",
+        "_cancelled",
+        "_definition",
+        "_id",
+        "_info",
+        "_main",
+        "_org",
+        "_refused",
+        "_started_at",
+        "loop",
+        "machine",
+    )
 
     def __init__(self, definition: WorkflowDefinition, machine: Machine, org: str, execution_id: str) -> None:
         self.machine = machine
@@ -52,19 +62,11 @@ class PythonProgram:
         self._main: asyncio.Task[Any] | None = None
         self._refused: HoldfastError | None = None
         self._cancelled = False
+        self._info: WorkflowInfo | None = None
         self._cancel_reason = ""
 
     def start(self, event: e.WorkflowStarted) -> None:
-        self.info = WorkflowInfo(
-            org=self._org,
-            workflow_execution_id=self._id,
-            workflow_id=event.workflow_id,
-            kind=event.kind,
-            version=event.version,
-            queue=event.queue,
-            started_at=datetime.fromtimestamp(self.machine.now / MICRO, UTC),
-            metadata=event.metadata or {},
-        )
+        self._started_at = self.machine.now
         definition = self._definition
         arguments: tuple[Any, ...] = (WorkflowContext(self),)
         if definition.takes_input and not (definition.has_default and bytes(event.input) == b"null"):
@@ -75,6 +77,28 @@ class PythonProgram:
                 return
         coroutine = definition.fn(*arguments) if definition.is_async else _plain(definition.fn, arguments)
         self._main = self.loop.create_task(coroutine, name=definition.kind)
+
+    @property
+    def info(self) -> WorkflowInfo:
+        """Made when somebody asks: most workflows never do."""
+        if self._info is None:
+            event = self.machine.started
+            assert event is not None, "a running program has been started"
+            self._info = WorkflowInfo(
+                org=self._org,
+                workflow_execution_id=self._id,
+                workflow_id=event.workflow_id,
+                kind=event.kind,
+                version=event.version,
+                queue=event.queue,
+                started_at=datetime.fromtimestamp(self._started_at / MICRO, UTC),
+                metadata=event.metadata or {},
+            )
+        return self._info
+
+    @property
+    def queue(self) -> str:
+        return self.machine.started.queue if self.machine.started is not None else "default"
 
     def cancel(self, reason: str) -> None:
         self._cancelled = True

@@ -55,7 +55,8 @@ class TaskContext:
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether this attempt no longer counts: cancelled, timed out, or its workflow closed. For bodies in threads."""
+        """Whether this attempt no longer counts: cancelled, timed out, or its workflow closed. For bodies in
+        threads."""
         return self._stopped.is_set()
 
     def stop(self, reason: str) -> None:

@@ -2,7 +2,7 @@
 
 Exact, not approximate: inside a transaction `PRAGMA data_version` tells whether any other connection has committed
 since the last one; if so everything is forgotten. Records are copied on the way out, because decisions change them in
-place, and come in only after their commit. A rolled-back transaction therefore needs no undoing here.
+place, and come in as they were read or after their commit. A rolled-back transaction therefore needs no undoing here.
 
 Metadata and payloads are shared between the copies: nobody changes those in place.
 """
@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec import Raw
 
-from holdfast.model.executions import DefinitionRow, Execution, TaskRow, WorkerRow
+from holdfast.model.executions import DefinitionRow, Execution, Ready, TaskRow, WorkerRow
 from holdfast.store.protocol import Changes, TaskKey, WorkflowKey
 
 MAX_EXECUTIONS: Final = 20_000
@@ -28,6 +28,14 @@ def copy_of_execution(execution: Execution) -> Execution:
     twin = copy(execution)
     if twin.ready is not None:
         twin.ready = copy(twin.ready)
+    return twin
+
+
+def _with_ready(execution: Execution, ready: Ready | None) -> Execution:
+    if execution.ready == ready:
+        return execution
+    twin = copy(execution)
+    twin.ready = ready
     return twin
 
 
@@ -72,16 +80,20 @@ class Cache:
         self._shrink()
 
     def _absorb_executions(self, changes: Changes) -> None:
-        executions = self.executions
+        """Heads as they were handed in, but with the ready row that is in the database."""
+        executions, ready = self.executions, changes.ready
         for execution in changes.new_executions:
-            executions[execution.id] = execution
+            executions[execution.id] = execution if execution.id in ready else _with_ready(execution, None)
         for execution_id, execution in changes.changed_executions.items():
-            executions[execution_id] = execution
-            executions.move_to_end(execution_id)
-        for execution_id, execution in changes.ready.items():
+            known = executions.pop(execution_id, None)
+            if execution_id in ready:
+                executions[execution_id] = execution
+            elif known is not None:
+                executions[execution_id] = _with_ready(execution, known.ready)
+        for execution_id, execution in ready.items():
             known = executions.get(execution_id)
             if known is not None and known is not execution:
-                known.ready = execution.ready
+                executions[execution_id] = _with_ready(known, execution.ready)
 
     def _absorb_tasks(self, changes: Changes) -> None:
         for task in changes.new_tasks:

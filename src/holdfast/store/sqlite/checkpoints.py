@@ -2,8 +2,8 @@
 
 One connection holds the write lock while a second one copies (PASSIVE): no commit can happen meanwhile, which keeps
 clear of SQLite's WAL-reset bug, and no reader is waited for. TRUNCATE would do both on one connection, but falls back
-to copying without the lock when another process holds it. A WAL that is written back whole is reused from its start, and
-cut to `checkpoint_wal_bytes` by `journal_size_limit`; overwriting a file is also cheaper to sync than growing one.
+to copying without the lock when another process holds it. A WAL that is written back whole is reused from its start,
+and cut to `checkpoint_wal_bytes` by `journal_size_limit`; overwriting a file is cheaper to sync than growing one, too.
 """
 
 from __future__ import annotations

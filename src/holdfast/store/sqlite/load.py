@@ -192,7 +192,8 @@ class _Load:
         if missing:
             missing.sort()
             for row in _EXECUTIONS.fetch(self.connection, [(execution_id,) for execution_id in missing]):
-                found[row[0]] = row_to_head(row)
+                known[row[0]] = head = row_to_head(row)
+                found[row[0]] = copy_of_execution(head)
 
     def load_requests(self) -> None:
         for row in _REQUESTS.fetch(self.connection, sorted(self.plan.requests)):

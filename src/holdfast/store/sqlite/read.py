@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import DeadLetter, Execution, State, Status, TaskRow, TimerRow
-from holdfast.store.protocol import ExecutionQuery, Inconsistency
+from holdfast.store.protocol import Inconsistency
 from holdfast.store.sqlite.rows import row_to_dead_letter, row_to_event, row_to_head, row_to_task, row_to_timer
 from holdfast.store.sqlite.statements import rows, statement
 
@@ -82,7 +82,7 @@ def dead_letters(connection: sqlite3.Connection, org: str, execution_id: str | N
     if execution_id is None:
         found = connection.execute(_DEAD_LETTERS, (org, limit)).fetchall()
     else:
-        found = connection.execute(_DEAD_LETTERS_OF_EXECUTION, (org, execution_id, limit)).fetchall()
+        found = connection.execute(_DEAD_LETTERS_OF_EXECUTION, (execution_id, org, limit)).fetchall()
     return [row_to_dead_letter(row) for row in found]
 
 
@@ -113,65 +113,3 @@ def inconsistencies(connection: sqlite3.Connection, org: str, limit: int) -> lis
             missing_tasks=tuple(numbers["task"]),
         )
     return list(found.values())[:limit]
-
-
-# --- pages ---------------------------------------------------------------------------------------------------------
-
-# Where a status is found: the stored state, and a condition on the ready row.
-_PLACES: Final = {
-    Status.PENDING: (State.OPEN.value, "where_pending"),
-    Status.RUNNING: (State.OPEN.value, "where_running"),
-    Status.WAITING: (State.OPEN.value, "where_waiting"),
-}
-_NEED_READY: Final = frozenset({"where_pending", "where_running"})
-_AFTER_ALL_IDS: Final = "\U0010ffff"
-
-
-def list_executions(connection: sqlite3.Connection, query: ExecutionQuery) -> list[Execution]:
-    """One branch for each combination of state and kind: each follows an index, and SQLite merges them by id."""
-    branches, values = [], []
-    for sql, bound in _branches(query):
-        branches.append(sql)
-        values += bound
-    sql = "\nUNION ALL\n".join(branches) + "\n" + statement("executions", "page_order")
-    return [row_to_head(row) for row in connection.execute(sql, [*values, query.limit]).fetchall()]
-
-
-def _branches(query: ExecutionQuery) -> Iterator[tuple[str, list[Any]]]:
-    filters, bound = _filters(query)
-    before = query.before if query.before is not None else _AFTER_ALL_IDS
-    for state, condition in _places(query):
-        for kind in dict.fromkeys(query.kinds) or (None,):
-            parts, values = _branch(query.org, before, state, condition, kind)
-            yield "\n".join([*parts, *filters]), [*values, *bound]
-
-
-def _places(query: ExecutionQuery) -> list[tuple[str | None, str]]:
-    if query.statuses:
-        return [_PLACES.get(status, (status.value, "")) for status in dict.fromkeys(query.statuses)]
-    # Without a status or kind there is one branch per state: that index leads to this org alone.
-    return [(None, "")] if query.kinds else [(state.value, "") for state in State]
-
-
-def _branch(org: str, before: str, state: str | None, condition: str, kind: str | None) -> tuple[list[str], list[Any]]:
-    narrower = [statement("executions", condition)] if condition else []
-    if kind is None or condition in _NEED_READY:
-        first = statement("executions", "page_of_ready" if condition in _NEED_READY else "page_of_state")
-        if kind is None:
-            return [first, *narrower], [org, state, before]
-        return [first, *narrower, statement("executions", "where_kind")], [org, state, before, kind]
-    first = statement("executions", "page_of_kind")
-    if state is None:
-        return [first, *narrower], [org, kind, before]
-    return [first, *narrower, statement("executions", "where_state")], [org, kind, before, state]
-
-
-def _filters(query: ExecutionQuery) -> tuple[list[str], list[Any]]:
-    asked = {
-        "where_workflow_id": query.workflow_id,
-        "where_queue": query.queue,
-        "where_created_from": query.created_from,
-        "where_created_before": query.created_before,
-    }
-    used = {name: value for name, value in asked.items() if value is not None}
-    return [statement("executions", name) for name in used], list(used.values())

@@ -1,8 +1,9 @@
 """The SQL of this store, read once from the files in `sql/`.
 
 A file holds the statements of one table: `-- name: x`, a sentence of purpose, the statement. What stands between
-`/*row*/` and `/*end*/` may be repeated, once for each row; this is the only place where SQL text is put together, and
-values are always bound.
+`/*row*/` and `/*end*/` (or `/*or*/`) may be repeated, once for each row, with commas (or OR) between; values are
+always bound. Keys of two columns are searched by a join with VALUES and deleted by OR, because SQLite scans the whole
+table for `(a, b) IN (VALUES ...)`.
 """
 
 from __future__ import annotations
@@ -21,18 +22,20 @@ Row = tuple[Any, ...]
 class Rows:
     """A statement over any number of rows. Sizes are powers of two, so that few statements have to be prepared."""
 
-    __slots__ = ("_head", "_row", "_sized", "_tail")
+    __slots__ = ("_between", "_head", "_row", "_sized", "_tail", "_width")
 
     def __init__(self, text: str) -> None:
         self._head, rest = text.split("/*row*/")
-        self._row, self._tail = rest.split("/*end*/")
+        self._between = " OR " if "/*or*/" in rest else ", "
+        self._row, self._tail = rest.replace("/*or*/", "/*end*/").split("/*end*/")
+        self._width = self._row.count("?")
         self._sized: dict[int, str] = {}
 
     def sql(self, count: int) -> str:
         """The statement for exactly `count` rows; the same object each time, which the driver's cache likes."""
         text = self._sized.get(count)
         if text is None:
-            text = self._sized[count] = self._head + ", ".join([self._row] * count) + self._tail
+            text = self._sized[count] = self._head + self._between.join([self._row] * count) + self._tail
         return text
 
     def execute(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
@@ -45,23 +48,22 @@ class Rows:
 
     def fetch(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> Iterator[Row]:
         """Read what matches any of these rows."""
-        for values, size in _padded(rows):
+        for values, size in self._padded(rows):
             yield from connection.execute(self.sql(size), values).fetchall()
 
     def delete(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
         """Delete what matches any of these rows."""
-        for values, size in _padded(rows):
+        for values, size in self._padded(rows):
             connection.execute(self.sql(size), values)
 
-
-def _padded(rows: Sequence[Row]) -> Iterator[tuple[list[Any], int]]:
-    """Chunks filled up to a power of two by repeating the last row, which a search does not mind."""
-    for start in range(0, len(rows), MAX_ROWS):
-        chunk = rows[start : start + MAX_ROWS]
-        size = 1 << (len(chunk) - 1).bit_length()
-        values = list(chain.from_iterable(chunk))
-        values.extend(chunk[-1] * (size - len(chunk)))
-        yield values, size
+    def _padded(self, rows: Sequence[Row]) -> Iterator[tuple[list[Any], int]]:
+        """Chunks filled up to a power of two with empty keys, which match nothing."""
+        for start in range(0, len(rows), MAX_ROWS):
+            chunk = rows[start : start + MAX_ROWS]
+            size = 1 << (len(chunk) - 1).bit_length()
+            values = list(chain.from_iterable(chunk))
+            values.extend([""] * (self._width * (size - len(chunk))))
+            yield values, size
 
 
 @cache

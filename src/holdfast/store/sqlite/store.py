@@ -13,7 +13,7 @@ from holdfast.errors import EngineStopped
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import DeadLetter, Execution, Status, TaskRow, TimerRow
 from holdfast.store.protocol import BatchSource, Clock, ExecutionQuery, Inconsistency
-from holdfast.store.sqlite import read
+from holdfast.store.sqlite import pages, read
 from holdfast.store.sqlite.connections import Database
 from holdfast.store.sqlite.readers import Coalesced, Readers, Reads
 from holdfast.store.sqlite.writer import Writer
@@ -64,7 +64,7 @@ class SqliteStore:
         return await self._read(lambda connection: read.history(connection, org, execution_id, after, limit))
 
     async def list_executions(self, query: ExecutionQuery) -> list[Execution]:
-        return await self._read(lambda connection: read.list_executions(connection, query))
+        return await self._read(lambda connection: pages.list_executions(connection, query))
 
     async def count_executions(self, org: str) -> dict[Status, int]:
         return await self._read(lambda connection: read.count_executions(connection, org))

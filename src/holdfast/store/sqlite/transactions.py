@@ -68,7 +68,7 @@ class Transactions:
         """Whether another connection has committed since the last call."""
         version = self._data_version(self.connection)
         told, self._told_version = self._told_version, version
-        return told not in (-1, version)
+        return told != version
 
     def close(self) -> None:
         if self._connection is not None:

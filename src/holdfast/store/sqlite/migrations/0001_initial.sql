@@ -39,6 +39,8 @@ CREATE TABLE executions (
 
 CREATE INDEX executions_by_state ON executions (org, state, id);
 CREATE INDEX executions_by_kind ON executions (org, kind, id);
+-- Executions without a key of the caller's have their id in its place and need no entry.
+CREATE INDEX executions_by_workflow_id ON executions (org, workflow_id, id) WHERE workflow_id <> id;
 
 CREATE TABLE events (
     execution_id TEXT    NOT NULL,

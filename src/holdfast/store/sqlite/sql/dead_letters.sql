@@ -17,5 +17,5 @@ ORDER BY at DESC, execution_id DESC, seq DESC LIMIT ?;
 
 -- name: of_execution
 -- The newest dead letters of one execution.
-SELECT execution_id, seq, org, reason, at FROM dead_letters WHERE org = ? AND execution_id = ?
-ORDER BY at DESC, execution_id DESC, seq DESC LIMIT ?;
+SELECT execution_id, seq, org, reason, at FROM dead_letters WHERE execution_id = ? AND org = ?
+ORDER BY seq DESC LIMIT ?;

@@ -5,5 +5,7 @@ ON CONFLICT (org, kind, version) DO UPDATE SET build = excluded.build, registere
 
 -- name: by_kind
 -- All versions of these kinds.
-SELECT org, kind, version, build, registered_at FROM definitions
-WHERE (org, kind) IN (VALUES /*row*/(?, ?)/*end*/) ORDER BY org, kind, version;
+SELECT org, kind, version, build, registered_at
+FROM (VALUES /*row*/(?, ?)/*end*/) AS wanted
+CROSS JOIN definitions ON org = wanted.column1 AND kind = wanted.column2
+ORDER BY org, kind, version;

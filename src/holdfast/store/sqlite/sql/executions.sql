@@ -39,9 +39,22 @@ SELECT h.* FROM heads AS h WHERE h.org = ? AND h.state = ? AND h.id < ?;
 SELECT h.* FROM heads AS h WHERE h.org = ? AND h.kind = ? AND h.id < ?;
 
 -- name: page_of_ready
--- One branch of a page: the executions of one stored state with a ready row. They are few, so start from those rows.
-SELECT h.* FROM ready AS r CROSS JOIN heads AS h ON h.id = r.execution_id
-WHERE r.org = ? AND h.state = ? AND r.execution_id < ?;
+-- One branch of a page: the executions of one stored state with a ready row. They are few, so start from those rows, in
+-- the order of their ids (the plus keeps SQLite from the claiming index, which would mean sorting them).
+SELECT r.execution_id AS id, h.org, h.workflow_id, h.kind, h.version, h.queue, h.priority, h.state, h.created_at,
+    h.updated_at, h.closed_at, h.last_seq, h.seen_seq, h.call_seq, h.signal_count, h.open_tasks, h.open_timers, h.epoch,
+    h.nonce, h.crashes, h.close_rounds, h.cancel_requested, h.waiting_for, h.stuck, h.metadata,
+    r.since_at, r.not_before_at, r.worker, r.news, r.avoid_build
+FROM ready AS r CROSS JOIN executions AS h ON h.id = r.execution_id
+WHERE +r.org = ? AND h.state = ? AND r.execution_id < ?;
+
+-- name: page_of_workflow
+-- One branch of a page: the executions with one key of the caller's.
+SELECT h.* FROM heads AS h WHERE h.org = ? AND h.workflow_id = ? AND h.id < ? AND h.workflow_id <> h.id;
+
+-- name: page_of_id
+-- One branch of a page: the execution without a key of the caller's whose id stands in for it.
+SELECT h.* FROM heads AS h WHERE h.org = ? AND h.id = ? AND h.id < ? AND h.workflow_id = h.id;
 
 -- name: page_order
 -- The end of a page, after its branches.
@@ -54,10 +67,6 @@ AND h.state = ?;
 -- name: where_kind
 -- Narrow a branch.
 AND h.kind = ?;
-
--- name: where_workflow_id
--- Narrow a branch.
-AND h.workflow_id = ?;
 
 -- name: where_queue
 -- Narrow a branch.
@@ -73,15 +82,15 @@ AND h.created_at < ?;
 
 -- name: where_pending
 -- Narrow a branch to executions that wait for a worker.
-AND h.since_at IS NOT NULL AND h.worker IS NULL;
+AND since_at IS NOT NULL AND worker IS NULL;
 
 -- name: where_running
 -- Narrow a branch to executions that a worker holds.
-AND h.worker IS NOT NULL;
+AND worker IS NOT NULL;
 
 -- name: where_waiting
 -- Narrow a branch to executions without news.
-AND h.since_at IS NULL;
+AND since_at IS NULL;
 
 -- name: count_by_state
 -- How many executions of an org are in each stored state.

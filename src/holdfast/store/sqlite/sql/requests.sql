@@ -6,8 +6,9 @@ ON CONFLICT (org, request_id) DO UPDATE SET fingerprint = excluded.fingerprint, 
 
 -- name: by_id
 -- Answers given to these requests.
-SELECT org, request_id, fingerprint, answer, created_at FROM requests
-WHERE (org, request_id) IN (VALUES /*row*/(?, ?)/*end*/);
+SELECT org, request_id, fingerprint, answer, created_at
+FROM (VALUES /*row*/(?, ?)/*end*/) AS wanted
+CROSS JOIN requests ON org = wanted.column1 AND request_id = wanted.column2;
 
 -- name: forget
 -- Answers that nobody will ask for again.

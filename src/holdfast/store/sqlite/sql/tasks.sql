@@ -16,7 +16,7 @@ ON CONFLICT (execution_id, task_no) DO UPDATE SET queue = excluded.queue, priori
 
 -- name: delete
 -- Tasks that are finished.
-DELETE FROM tasks WHERE (execution_id, task_no) IN (VALUES /*row*/(?, ?)/*end*/);
+DELETE FROM tasks WHERE /*row*/(execution_id = ? AND task_no = ?)/*or*/;
 
 -- name: purge
 -- All tasks of executions that are over.
@@ -27,7 +27,8 @@ DELETE FROM tasks WHERE execution_id IN (VALUES /*row*/(?)/*end*/);
 SELECT execution_id, task_no, org, kind, queue, priority, CAST(input AS BLOB), CAST(retry AS BLOB),
     CAST(timeouts AS BLOB), scheduled_at, not_before_at, attempt, nonce, worker, started_at, heartbeat_at, due_at,
     CAST(details AS BLOB), progress
-FROM tasks WHERE (execution_id, task_no) IN (VALUES /*row*/(?, ?)/*end*/);
+FROM (VALUES /*row*/(?, ?)/*end*/) AS wanted
+CROSS JOIN tasks ON execution_id = wanted.column1 AND task_no = wanted.column2;
 
 -- name: of_execution
 -- The unfinished tasks of one execution.

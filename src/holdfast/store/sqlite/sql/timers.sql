@@ -4,7 +4,7 @@ INSERT INTO timers (execution_id, timer_no, org, fire_at) VALUES /*row*/(?, ?, ?
 
 -- name: delete
 -- Timers that fired or were cancelled.
-DELETE FROM timers WHERE (execution_id, timer_no) IN (VALUES /*row*/(?, ?)/*end*/);
+DELETE FROM timers WHERE /*row*/(execution_id = ? AND timer_no = ?)/*or*/;
 
 -- name: purge
 -- All timers of executions that are over.
@@ -12,7 +12,9 @@ DELETE FROM timers WHERE execution_id IN (VALUES /*row*/(?)/*end*/);
 
 -- name: by_key
 -- Timers by execution and number.
-SELECT execution_id, timer_no, org, fire_at FROM timers WHERE (execution_id, timer_no) IN (VALUES /*row*/(?, ?)/*end*/);
+SELECT execution_id, timer_no, org, fire_at
+FROM (VALUES /*row*/(?, ?)/*end*/) AS wanted
+CROSS JOIN timers ON execution_id = wanted.column1 AND timer_no = wanted.column2;
 
 -- name: due
 -- Timers to fire, the earliest first.

@@ -5,4 +5,6 @@ ON CONFLICT (org, workflow_id) DO UPDATE SET execution_id = excluded.execution_i
 
 -- name: by_key
 -- The newest execution of each workflow id.
-SELECT org, workflow_id, execution_id FROM workflow_keys WHERE (org, workflow_id) IN (VALUES /*row*/(?, ?)/*end*/);
+SELECT k.org, k.workflow_id, k.execution_id
+FROM (VALUES /*row*/(?, ?)/*end*/) AS wanted
+CROSS JOIN workflow_keys AS k ON k.org = wanted.column1 AND k.workflow_id = wanted.column2;

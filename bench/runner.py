@@ -1,0 +1,67 @@
+"""Runs benchmarks: each repetition in a fresh process on fresh databases, each benchmark as one line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bench.catalogue import YARDSTICKS, benchmark
+from bench.figures import Figure, line
+from bench.setting import ROOT
+
+
+def run_all(names: Sequence[str], *, folder: Path, repetitions: int, quick: bool) -> Iterator[dict[str, Any]]:
+    """The yardsticks, then what was asked for; one line each, when it is done."""
+    wanted = [*YARDSTICKS, *(name for name in names if name not in YARDSTICKS)]
+    speed: float | None = None
+    for number, name in enumerate(wanted, 1):
+        _tell(f"[{number}/{len(wanted)}] {name}")
+        began = time.perf_counter()
+        found = _run(name, folder, repetitions, quick, speed)
+        if name == "python" and "figure" in found:
+            speed = found["figure"]
+        _tell(f"[{number}/{len(wanted)}] {name}: {time.perf_counter() - began:.0f} s")
+        yield found
+
+
+def _run(name: str, folder: Path, repetitions: int, quick: bool, speed: float | None) -> dict[str, Any]:
+    answers = []
+    for _ in range(repetitions):
+        answer = _repetition(name, folder, quick)
+        if "error" in answer:
+            return {"name": name, "figure": None, "unit": "", "parameters": {}, "met": False, "also": [], **answer}
+        answers.append(answer)
+    module = benchmark(name)
+    found = line(
+        name,
+        [[Figure(**figure) for figure in answer["figures"]] for answer in answers],
+        dict(module.QUICK if quick else module.FULL),
+    )
+    return found | {"machine": _machine(answers, speed)}
+
+
+def _machine(answers: list[dict[str, Any]], speed: float | None) -> dict[str, float | None]:
+    """How fast bare Python was around the measurement, as part of the yardstick; and how many wanted to run."""
+    return {
+        "python_speed": None if speed is None else round(median(answer["speed"] for answer in answers) / speed, 2),
+        "load": round(median(answer["load"] for answer in answers), 1),
+    }
+
+
+def _repetition(name: str, folder: Path, quick: bool) -> dict[str, Any]:
+    command = [sys.executable, "-m", "bench.child", name, str(folder), *(["--quick"] if quick else [])]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        return {"error": f"ended with code {done.returncode}; its own words are above"}
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answer
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,73 @@
+"""Pages of executions: filters to SQL.
+
+A page is made of branches, one for each way into an index (state, kind, workflow id, ready row); SQLite merges them
+by id and stops at the limit. Each way leads to one org's rows, so that a small org does not pay for a large one.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from typing import Any, Final
+
+from holdfast.model.executions import Execution, State, Status
+from holdfast.store.protocol import ExecutionQuery
+from holdfast.store.sqlite.rows import row_to_head
+from holdfast.store.sqlite.statements import statement
+
+# Statuses that are not stored: the state, and a condition on the ready row.
+_DERIVED: Final = {
+    Status.PENDING: (State.OPEN.value, "where_pending"),
+    Status.RUNNING: (State.OPEN.value, "where_running"),
+    Status.WAITING: (State.OPEN.value, "where_waiting"),
+}
+_NEED_READY: Final = frozenset({"where_pending", "where_running"})
+_AFTER_ALL_IDS: Final = "\U0010ffff"
+
+
+def list_executions(connection: sqlite3.Connection, query: ExecutionQuery) -> list[Execution]:
+    """One page, newest first."""
+    branches = list(_branches(query))
+    sql = "\nUNION ALL\n".join(text for text, _ in branches) + "\n" + statement("executions", "page_order")
+    values = [value for _, bound in branches for value in bound]
+    return [row_to_head(row) for row in connection.execute(sql, [*values, query.limit]).fetchall()]
+
+
+def _branches(query: ExecutionQuery) -> Iterator[tuple[str, list[Any]]]:
+    for state, condition in _places(query):
+        for kind in dict.fromkeys(query.kinds) or (None,):
+            for way, key in _ways(query, state, condition, kind):
+                yield _branch(query, way, key, condition, {"where_state": state, "where_kind": kind})
+
+
+def _places(query: ExecutionQuery) -> list[tuple[str | None, str]]:
+    """Stored states with a condition on the ready row."""
+    if query.statuses:
+        return [_DERIVED.get(status, (status.value, "")) for status in dict.fromkeys(query.statuses)]
+    if query.kinds or query.workflow_id is not None:
+        return [(None, "")]
+    return [(state.value, "") for state in State]
+
+
+def _ways(query: ExecutionQuery, state: str | None, condition: str, kind: str | None) -> list[tuple[str, str | None]]:
+    """The narrowest way to the rows, with the key to enter by."""
+    if query.workflow_id is not None:
+        return [("page_of_workflow", query.workflow_id), ("page_of_id", query.workflow_id)]
+    if condition in _NEED_READY:
+        return [("page_of_ready", state)]
+    return [("page_of_kind", kind)] if kind is not None else [("page_of_state", state)]
+
+
+def _branch(
+    query: ExecutionQuery, way: str, key: str | None, condition: str, wanted: dict[str, str | None]
+) -> tuple[str, list[Any]]:
+    filters: dict[str, Any] = {
+        **wanted,
+        "where_queue": query.queue,
+        "where_created_from": query.created_from,
+        "where_created_before": query.created_before,
+    }
+    used = {name: value for name, value in filters.items() if value is not None}
+    names = [way, *([condition] if condition else []), *used]
+    before = query.before if query.before is not None else _AFTER_ALL_IDS
+    return "\n".join(statement("executions", name) for name in names), [query.org, key, before, *used.values()]

@@ -1,0 +1,108 @@
+"""Lists and counts: filters, pages, statuses that follow from the ready row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.model.executions import Execution, Ready, State, Status
+from holdfast.store.protocol import ExecutionQuery
+from holdfast.testing.stores.bench import START, Bench, OpenStore
+from holdfast.testing.stores.records import ORG, OTHER_ORG, a_closed_execution, an_execution, an_id
+
+
+async def listed(bench: Bench, **query: Any) -> list[int]:
+    """The numbers of the executions on a page."""
+    numbers = {an_id(number): number for number in range(100)}
+    return [numbers[execution.id] for execution in await bench.store.list_executions(ExecutionQuery(org=ORG, **query))]
+
+
+async def one_of_each_status(bench: Bench) -> dict[Status, int]:
+    """An execution in each status, and its number."""
+    closed = [state for state in State if state not in (State.OPEN, State.STUCK)]
+    made: list[Execution] = [
+        an_execution(1, ready=Ready(since_at=START)),
+        an_execution(2, ready=Ready(since_at=START, worker="w-1")),
+        an_execution(3),
+        an_execution(4, state=State.STUCK, ready=Ready(since_at=START)),
+        *(a_closed_execution(number, state=state) for number, state in enumerate(closed, 5)),
+    ]
+    with_ready = {execution.id: execution for execution in made if execution.ready is not None}
+    stranger = an_execution(90, org=OTHER_ORG, ready=Ready(since_at=START))
+    await bench.write(new_executions=[*made, stranger], ready=with_ready | {stranger.id: stranger})
+    return {execution.status: number for number, execution in enumerate(made, 1)}
+
+
+class Listing:
+    async def test_newest_come_first(self, open_store: OpenStore) -> None:
+        """Whole records, by id, up to the limit."""
+        bench = await Bench.opened(open_store)
+        made = [an_execution(number, ready=Ready(since_at=START)) for number in (2, 1, 3)]
+        await bench.write(new_executions=made, ready={execution.id: execution for execution in made})
+
+        assert await bench.store.list_executions(ExecutionQuery(org=ORG, limit=2)) == [made[2], made[0]]
+
+    async def test_pages_follow_each_other_without_gap_or_overlap(self, open_store: OpenStore) -> None:
+        """Also while new executions come in: they belong before the first page."""
+        bench = await Bench.opened(open_store)
+        states = (State.OPEN, State.COMPLETED, State.FAILED)
+        await bench.write(new_executions=[an_execution(number, state=states[number % 3]) for number in range(10, 35)])
+
+        found: list[Execution] = []
+        while page := await bench.store.list_executions(
+            ExecutionQuery(org=ORG, limit=4, before=found[-1].id if found else None)
+        ):
+            found += page
+            await bench.write(new_executions=[an_execution(35 + len(found))])
+        assert [execution.id for execution in found] == [an_id(number) for number in range(34, 9, -1)]
+
+    async def test_each_status_is_found(self, open_store: OpenStore) -> None:
+        """Pending, running and waiting are told apart by the ready row."""
+        bench = await Bench.opened(open_store)
+        numbers = await one_of_each_status(bench)
+        assert set(numbers) == set(Status)
+
+        for status, number in numbers.items():
+            assert await listed(bench, statuses=(status,)) == [number], status
+            assert await listed(bench, statuses=(status,), kinds=("shipping", "none")) == [number], status
+            assert await listed(bench, statuses=(status,), kinds=("none",)) == []
+            assert await listed(bench, statuses=(status,), workflow_id=f"order-{number}") == [number], status
+            assert await listed(bench, statuses=(status,), before=an_id(number)) == []
+        assert await listed(bench, statuses=tuple(Status)) == sorted(numbers.values(), reverse=True)
+        assert await listed(bench, statuses=(Status.WAITING, Status.PENDING)) == [3, 1]
+
+    async def test_each_filter_narrows(self, open_store: OpenStore) -> None:
+        """By kind, queue, workflow id and time; the interval includes its beginning and excludes its end."""
+        bench = await Bench.opened(open_store)
+        await bench.write(
+            new_executions=[
+                an_execution(1, kind="a", queue="x", workflow_id="w", created_at=START + 1, state=State.FAILED),
+                an_execution(2, kind="b", queue="y", workflow_id="w", created_at=START + 2),
+                an_execution(3, kind="a", queue="y", workflow_id="v", created_at=START + 3),
+            ]
+        )
+
+        assert await listed(bench, kinds=("a",)) == [3, 1]
+        assert await listed(bench, kinds=("a", "b")) == [3, 2, 1]
+        assert await listed(bench, queue="y") == [3, 2]
+        assert await listed(bench, workflow_id="w") == [2, 1]
+        assert await listed(bench, created_from=START + 2) == [3, 2]
+        assert await listed(bench, created_before=START + 2) == [1]
+        assert await listed(bench, kinds=("a",), queue="y", created_from=START, created_before=START + 9) == [3]
+        assert await listed(bench, workflow_id="w", kinds=("a",), statuses=(Status.FAILED,)) == [1]
+
+    async def test_an_execution_without_a_key_is_found_by_its_id(self, open_store: OpenStore) -> None:
+        """Its workflow id is its id."""
+        bench = await Bench.opened(open_store)
+        await bench.write(new_executions=[an_execution(1, workflow_id=an_id(1)), an_execution(2)])
+
+        assert await listed(bench, workflow_id=an_id(1)) == [1]
+        assert await listed(bench, workflow_id=an_id(2)) == []
+
+    async def test_counts_add_up(self, open_store: OpenStore) -> None:
+        """Every execution of the org is counted once, under the status callers see."""
+        bench = await Bench.opened(open_store)
+        assert await bench.store.count_executions(ORG) == {}
+        await one_of_each_status(bench)
+        await bench.write(new_executions=[an_execution(50), an_execution(51)])
+
+        assert await bench.store.count_executions(ORG) == dict.fromkeys(Status, 1) | {Status.WAITING: 3}

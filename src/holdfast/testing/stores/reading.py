@@ -1,0 +1,185 @@
+"""Reads see what is committed, and nothing of another org."""
+
+from __future__ import annotations
+
+import asyncio
+
+from holdfast.model.executions import DeadLetter, Ready
+from holdfast.model.values import Wait
+from holdfast.store.protocol import ExecutionQuery, Inconsistency
+from holdfast.testing.stores.bench import START, Bench, OpenStore
+from holdfast.testing.stores.records import (
+    ORG,
+    OTHER_ORG,
+    a_closed_execution,
+    a_task,
+    a_timer,
+    an_execution,
+    an_id,
+    some_events,
+)
+
+
+class Reading:
+    async def test_history_is_read_in_pages(self, open_store: OpenStore) -> None:
+        """After a number, up to a limit, in order; and on as the history grows."""
+        bench = await Bench.opened(open_store)
+        execution = an_execution(last_seq=7)
+        events = some_events(7)
+        await bench.write(new_executions=[execution], events=[(execution.id, event) for event in events])
+
+        read = bench.store.history
+        assert await read(ORG, execution.id) == events
+        assert await read(ORG, execution.id, 2, 3) == events[2:5]
+        assert await read(ORG, execution.id, after=5) == events[5:]
+        assert await read(ORG, execution.id, after=7) == []
+        more = some_events(1, first=8)
+        await bench.write(events=[(execution.id, more[0])])
+        assert await read(ORG, execution.id, after=7) == more
+
+    async def test_last_events_are_the_last(self, open_store: OpenStore) -> None:
+        """One for each execution that has any."""
+        bench = await Bench.opened(open_store)
+        long, short, empty = an_execution(1, last_seq=4), an_execution(2, last_seq=1), an_execution(3)
+        events = [(long.id, event) for event in some_events(4)] + [(short.id, some_events(1)[0])]
+        await bench.write(new_executions=[long, short, empty], events=events)
+
+        found = await bench.store.last_events(ORG, [long.id, short.id, empty.id, an_id(9)])
+        assert found == {long.id: some_events(4)[-1], short.id: some_events(1)[0]}
+
+    async def test_every_read_is_scoped_by_org(self, open_store: OpenStore) -> None:
+        """With the right id and the wrong org there is nothing to see."""
+        bench = await Bench.opened(open_store)
+        execution = an_execution(last_seq=2, seen_seq=0)
+        await bench.write(
+            new_executions=[execution],
+            events=[(execution.id, event) for event in some_events(2)],
+            workflow_keys={(ORG, execution.workflow_id): execution.id},
+            new_tasks=[a_task(execution)],
+            new_timers=[a_timer(execution)],
+            dead_letters=[DeadLetter(execution_id=execution.id, seq=1, org=ORG, reason="r", at=START)],
+        )
+
+        async def everything(org: str) -> list[object]:
+            store = bench.store
+            return [
+                await store.executions(org, [execution.id]),
+                await store.execution_by_workflow_id(org, execution.workflow_id),
+                await store.history(org, execution.id),
+                await store.last_events(org, [execution.id]),
+                await store.list_executions(ExecutionQuery(org=org)),
+                await store.list_executions(ExecutionQuery(org=org, workflow_id=execution.workflow_id)),
+                await store.list_executions(ExecutionQuery(org=org, kinds=(execution.kind,))),
+                await store.count_executions(org),
+                await store.tasks(org, execution.id),
+                await store.timers(org, execution.id),
+                await store.dead_letters(org),
+                await store.dead_letters(org, execution.id),
+                await store.inconsistencies(org, 10),
+            ]
+
+        assert all(await everything(ORG))
+        assert not any(await everything(OTHER_ORG))
+
+    async def test_reads_at_the_same_time_get_each_their_own(self, open_store: OpenStore) -> None:
+        """However the store bundles them, orgs and ids do not mix."""
+        bench = await Bench.opened(open_store)
+        ours = [an_execution(number, last_seq=1) for number in range(1, 60)]
+        theirs = [an_execution(number, org=OTHER_ORG, last_seq=1) for number in range(61, 120)]
+        events = [(execution.id, some_events(1)[0]) for execution in ours + theirs]
+        await bench.write(new_executions=ours + theirs, events=events)
+
+        ids = [execution.id for execution in ours + theirs]
+        asked = [(org, [execution_id]) for org in (ORG, OTHER_ORG) for execution_id in ids] + [(ORG, ids), (ORG, [])]
+        heads = await asyncio.gather(*(bench.store.executions(org, some) for org, some in asked))
+        lasts = await asyncio.gather(*(bench.store.last_events(org, some) for org, some in asked))
+
+        orgs = {execution.id: execution.org for execution in ours + theirs}
+        expected = [{key for key in some if orgs[key] == org} for org, some in asked]
+        assert [set(found) for found in heads] == expected
+        assert [set(found) for found in lasts] == expected
+
+    async def test_dead_letters_are_read_newest_first(self, open_store: OpenStore) -> None:
+        """Of an org or of one execution, up to a limit."""
+        bench = await Bench.opened(open_store)
+        letters = [
+            DeadLetter(execution_id=an_id(number), seq=seq, org=ORG, reason="r", at=START + at)
+            for number, seq, at in ((1, 1, 5), (1, 2, 6), (2, 1, 9), (3, 1, 1))
+        ]
+        await bench.write(dead_letters=letters)
+
+        one, two, other, old = letters
+        assert await bench.store.dead_letters(ORG) == [other, two, one, old]
+        assert await bench.store.dead_letters(ORG, limit=2) == [other, two]
+        assert await bench.store.dead_letters(ORG, an_id(1)) == [two, one]
+        assert await bench.store.dead_letters(ORG, an_id(1), 1) == [two]
+
+    async def test_next_due_is_the_earliest_of_all(self, open_store: OpenStore) -> None:
+        """Timers, deadlines of tasks, delayed tasks, delayed ready rows."""
+        bench = await Bench.opened(open_store)
+        assert await bench.store.next_due_at() is None
+        execution = an_execution(ready=Ready(since_at=START, not_before_at=START + 50))
+        await bench.write(new_executions=[execution], ready={execution.id: execution})
+        assert await bench.store.next_due_at() == START + 50
+        await bench.write(new_tasks=[a_task(execution, not_before_at=START + 40)])
+        assert await bench.store.next_due_at() == START + 40
+        await bench.write(new_tasks=[a_task(execution, 2, worker="w-1", due_at=START + 30)])
+        assert await bench.store.next_due_at() == START + 30
+        await bench.write(new_timers=[a_timer(execution, 1, START + 20)])
+        assert await bench.store.next_due_at() == START + 20
+
+    async def test_next_due_forgets_delays_that_are_over(self, open_store: OpenStore) -> None:
+        """What could be claimed waits for a worker, not for the clock; an overdue timer still counts."""
+        bench = await Bench.opened(open_store)
+        execution = an_execution(ready=Ready(since_at=START, not_before_at=START + 5))
+        tasks = [a_task(execution), a_task(execution, 2, not_before_at=START + 4)]
+        await bench.write(new_executions=[execution], ready={execution.id: execution}, new_tasks=tasks)
+        bench.now = START + 5
+        assert await bench.store.next_due_at() is None
+
+        await bench.write(new_timers=[a_timer(execution, 1, START + 1)])
+        assert await bench.store.next_due_at() == START + 1
+
+    async def test_news_are_told_to_the_holder(self, open_store: OpenStore) -> None:
+        """Leased executions with the news flag, and how far their history goes."""
+        bench = await Bench.opened(open_store)
+        made = [
+            an_execution(1, last_seq=5, ready=Ready(since_at=START, worker="w-1", news=True)),
+            an_execution(2, last_seq=6, ready=Ready(since_at=START, worker="w-1")),
+            an_execution(3, last_seq=7, ready=Ready(since_at=START, worker="w-2", news=True)),
+            an_execution(4, last_seq=8, ready=Ready(since_at=START)),
+        ]
+        await bench.write(new_executions=made, ready={execution.id: execution for execution in made})
+
+        assert await bench.store.news_for("w-1") == [(an_id(1), 5)]
+        assert await bench.store.news_for("w-9") == []
+
+    async def test_inconsistencies_are_found(self, open_store: OpenStore) -> None:
+        """Unread events without a ready row; waits for timers and tasks without a row."""
+        bench = await Bench.opened(open_store)
+        waits = (Wait("timer", number=1), Wait("timer", number=2), Wait("task", number=1), Wait("signal", "s"))
+        asleep = an_execution(1, last_seq=3, seen_seq=2)
+        deserted = an_execution(2, waiting_for=waits)
+        await bench.write(new_executions=[asleep, deserted], new_timers=[a_timer(deserted, 2)])
+
+        assert await bench.store.inconsistencies(ORG, 10) == [
+            Inconsistency(execution_id=asleep.id, unread=True),
+            Inconsistency(execution_id=deserted.id, missing_timers=(1,), missing_tasks=(1,)),
+        ]
+        assert len(await bench.store.inconsistencies(ORG, 1)) == 1
+
+    async def test_healthy_executions_are_not_reported(self, open_store: OpenStore) -> None:
+        """Those with a ready row (what they waited for may just have come), those whose rows exist, those closed."""
+        bench = await Bench.opened(open_store)
+        waits = (Wait("timer", number=1), Wait("task", number=1))
+        with_news = an_execution(1, last_seq=3, waiting_for=waits, ready=Ready(since_at=START))
+        at_rest = an_execution(2, last_seq=3, seen_seq=3, waiting_for=waits)
+        closed = a_closed_execution(3, last_seq=3, seen_seq=1, waiting_for=waits)
+        await bench.write(
+            new_executions=[with_news, at_rest, closed],
+            ready={with_news.id: with_news},
+            new_timers=[a_timer(at_rest)],
+            new_tasks=[a_task(at_rest)],
+        )
+
+        assert await bench.store.inconsistencies(ORG, 10) == []

@@ -1,0 +1,108 @@
+"""kill -9 with a thousand workflows in flight: what was acknowledged stays, what was recorded happened, all finish."""
+
+from __future__ import annotations
+
+import random
+import secrets
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.model import events as e
+from holdfast.model.executions import State
+from holdfast.testing.invariants import Record, check_growth
+from tests.conftest import until
+from tests.faults.conftest import Spawn, lines, sound_records
+
+COUNT = 1_000
+KILLS = 3
+
+
+@pytest.mark.slow
+async def test_nothing_is_lost_when_the_process_is_killed_again_and_again(spawn: Spawn, folder: Path, database: Path):
+    """A thousand workflows survive several kills: all finish, every step and task recorded once, with a true result."""
+    seed = secrets.randbits(32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    options: dict[str, Any] = {
+        "count": COUNT,
+        "seed": seed,
+        "worker": {"lease_s": 0.5},
+        "engine": {"crash_attempts": 100},
+        "store": {"synchronous": "normal"},
+    }
+    before: Sequence[Record] = ()
+    for _ in range(KILLS):
+        process = await spawn("run_crowd", **options)
+        # Progress, not time: the kill is to hit a crowd at work, on a slow machine too.
+        enough = answers(folder) + chance.randrange(50, 700)
+        await until(lambda enough=enough: answers(folder) >= enough, timeout=60)
+        await process.kill()
+        after = await sound_records(database)
+        assert [] == check_growth(before, after)
+        before = after
+
+    process = await spawn("run_crowd", **options)
+    await until(lambda: lines(folder, "done"), timeout=90)
+    assert 0 == await process.ended()
+
+    records = await sound_records(database)
+    assert [] == check_growth(before, records)
+    assert [State.COMPLETED] * COUNT == [record.head.state for record in records]
+    assert [] == not_as_acknowledged(records, [*lines(folder, "acknowledged"), *lines(folder, "repeated")])
+    assert [] == not_as_it_happened(records, lines(folder, "ledger"))
+
+
+def answers(folder: Path) -> int:
+    """How many questions have had their first answer."""
+    file = folder / "acknowledged"
+    return file.read_bytes().count(b"\n") if file.exists() else 0
+
+
+def not_as_acknowledged(records: Sequence[Record], acknowledged: Sequence[list[Any]]) -> list[str]:
+    """Answers that the database does not bear out."""
+    by_id = {record.head.id: record for record in records}
+    wrong = []
+    for what, key, _, execution_id, *rest in acknowledged:
+        record = by_id.get(execution_id)
+        if record is None or record.head.workflow_id != key:
+            wrong.append(f"{what} {key}: no such execution {execution_id}")
+        elif what == "signal" and (rest[0] > len(record.history) or _signal(record.history[rest[0] - 1]) != rest[1]):
+            wrong.append(f"signal {key}: {rest[1]!r} is not number {rest[0]}")
+        elif what == "result" and value_of(_completed(record).result) != rest[0]:
+            wrong.append(f"result {key}: {rest[0]!r} is not what is recorded")
+    return wrong
+
+
+def _signal(event: e.HistoryEvent) -> Any:
+    return value_of(event.body.signal_value) if isinstance(event.body, e.SignalReceived) else None
+
+
+def _completed(record: Record) -> e.WorkflowCompleted:
+    body = record.history[-1].body
+    assert isinstance(body, e.WorkflowCompleted)
+    return body
+
+
+def not_as_it_happened(records: Sequence[Record], ledger: Sequence[list[Any]]) -> list[str]:
+    """Recorded results that no call of the body returned (for tasks: not the attempt that is recorded)."""
+    returned: defaultdict[tuple[Any, ...], set[str]] = defaultdict(set)
+    for *words, value in ledger:
+        returned[tuple(words)].add(value)
+    wrong = []
+    for record in records:
+        key = record.head.workflow_id
+        for event in record.history:
+            match event.body:
+                case e.StepCompleted(name=name, result=result):
+                    call: tuple[Any, ...] = (key, int(name.removeprefix("note-")))
+                case e.TaskCompleted(task_no=number, attempt=attempt, result=result):
+                    call = (key, number, attempt)
+                case _:
+                    continue
+            if value_of(result) not in returned[call]:
+                wrong.append(f"{key} #{event.seq}: {call} never returned {value_of(result)}")
+    return wrong
