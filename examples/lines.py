@@ -46,14 +46,15 @@ def _wait(wait: Wait) -> str:
 def task_line(task: TaskRow, now: int) -> str:
     """A task that is not finished."""
     progress = "" if task.progress is None else f", {task.progress:.0%} done"
+    reason = "" if task.last_failure is None else f" ({task.last_failure.message})"
     if task.worker is not None:
         return f"task {task.kind}: attempt {task.attempt} running{progress}"
     if task.attempt == 0:
         return f"task {task.kind}: waiting for a worker"
     if task.not_before_at > now:
         pause_s = (task.not_before_at - now) / 1_000_000
-        return f"task {task.kind}: attempt {task.attempt} failed, next in {pause_s:.1f} s{progress}"
-    return f"task {task.kind}: attempt {task.attempt} over, waiting for a worker{progress}"
+        return f"task {task.kind}: attempt {task.attempt} failed{reason}; next in {pause_s:.1f} s{progress}"
+    return f"task {task.kind}: attempt {task.attempt} failed{reason}; waiting for a worker{progress}"
 
 
 class Story:

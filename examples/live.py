@@ -51,21 +51,26 @@ class Follower(logging.Handler):
 
     async def look(self) -> None:
         """Tell what is new since the last look, in the order in which it happened."""
-        records, self._records = self._records, []
         page = await self._client.list_workflows()
-        names = {view.workflow_execution_id: view.workflow_id for view in page.items}
-        lines = [_spoken(record, names) for record in records]
+        lines: list[Line] = []
         for view in page.items:
             if view.history_length > self._seen.get(view.workflow_execution_id, 0):
                 lines += await self._new_events(view)
             if any(wait.kind == "task" for wait in view.waiting_for):
                 lines += await self._new_attempts(view)
+        lines += self._spoken({view.workflow_execution_id: view.workflow_id for view in page.items})
         for line in sorted(lines, key=lambda line: line.at):
             tell(line)
 
     def emit(self, record: logging.LogRecord) -> None:
         """From any thread; told at the next look."""
         self._records.append(record)
+
+    def _spoken(self, names: dict[str, str]) -> list[Line]:
+        """What was said by the executions of this look; the others have to wait for theirs."""
+        records, self._records = self._records, []
+        self._records += [record for record in records if _execution_id(record) not in names]
+        return [_spoken(record, names) for record in records if _execution_id(record) in names]
 
     async def _new_events(self, view: WorkflowView) -> list[Line]:
         execution_id = view.workflow_execution_id
@@ -112,8 +117,12 @@ def _is_worth(event: e.HistoryEvent) -> bool:
     return True
 
 
+def _execution_id(record: logging.LogRecord) -> str:
+    return getattr(record, "workflow_execution_id", "")
+
+
 def _spoken(record: logging.LogRecord, names: dict[str, str]) -> Line:
-    name = names.get(getattr(record, "workflow_execution_id", ""), "")
+    name = names[_execution_id(record)]
     text = record.getMessage()
     if hasattr(record, "workflow_kind"):
         text = text.removeprefix(f"[{record.workflow_kind} {name}] ")

@@ -58,6 +58,7 @@ async def courier(client: Client) -> None:
 
 async def _open_orders(client: Client) -> list[Placed]:
     views = [view async for view in client.iter_workflows(kind="order", status=OPEN)]
+    views.sort(key=lambda view: view.workflow_execution_id)  # ids grow with time; a list comes newest first
     return [Placed(view.workflow_id, client.workflow(view.workflow_execution_id), _by_hand(view)) for view in views]
 
 
@@ -83,10 +84,12 @@ async def _place_orders(client: Client, *, fast: bool) -> list[Placed]:
 
 
 async def _chat(client: Client, pause_s: float) -> None:
-    """Two people talk; bob says bye, ada stays. After a restart her conversation still knows how far it was."""
-    if [view async for view in client.iter_workflows(workflow_id="conversation:ada", status=OPEN)]:
-        await say(client, "ada", "are you still there?")
-        return
-    for name, text in (("ada", "hi"), ("bob", "hello"), ("ada", "where is my teapot?"), ("bob", "bye")):
+    """Two people talk; bob says bye, ada stays. After a restart a conversation still knows how far it was."""
+    texts = [("ada", "hi"), ("bob", "hello"), ("ada", "where is my teapot?"), ("bob", "bye")]
+    running = [view.workflow_id async for view in client.iter_workflows(kind="chatbot-conversation", status=OPEN)]
+    if running:
+        last_words = [("ada", "are you still there?"), ("bob", "bye")]
+        texts = [(name, text) for name, text in last_words if f"conversation:{name}" in running]
+    for name, text in texts:
         await say(client, name, text, end=text == "bye")
         await asyncio.sleep(pause_s)

@@ -19,7 +19,7 @@ from typing import Any
 from examples import play
 from examples.lines import waits_line
 from examples.live import Follower
-from holdfast import Client, Engine, EngineConfig, WorkerConfig, WorkflowView
+from holdfast import Client, Engine, EngineConfig, HoldfastError, WorkerConfig, WorkflowView
 
 DEFAULT_DB = Path(".holdfast/demo.db")
 
@@ -38,15 +38,18 @@ def main() -> None:
     parser.add_argument("--fast", action="store_true", help="shorten the waiting")
     options = parser.parse_args()
     options.db.parent.mkdir(parents=True, exist_ok=True)
-    asyncio.run(demo(options.db, once=options.once, fast=options.fast))
+    try:
+        asyncio.run(demo(options.db, once=options.once, fast=options.fast))
+    except HoldfastError as error:
+        sys.exit(str(error))
 
 
 async def demo(db: Path, *, once: bool, fast: bool) -> None:
     stop = stop_event()
-    left = await open_workflows(db)
-    print(welcome(db, left), flush=True)
+    before = await workflows(db)
+    print(welcome(db, still_open(before)), flush=True)
     async with Engine(url_of(db), workflows=play.WORKFLOWS, tasks=play.TASKS, config=CONFIG) as engine:
-        follower = Follower(engine.client, {view.workflow_execution_id: view.history_length for view in left})
+        follower = Follower(engine.client, {view.workflow_execution_id: view.history_length for view in before})
         listen_to_loggers(follower)
         await first_of(
             stop.wait(),
@@ -56,7 +59,7 @@ async def demo(db: Path, *, once: bool, fast: bool) -> None:
         )
         if stop.is_set():
             print("\nstopping: nothing new is begun, running tasks get 3 s to finish", flush=True)
-    print(goodbye(db, await open_workflows(db)), flush=True)
+    print(goodbye(db, still_open(await workflows(db))), flush=True)
 
 
 async def perform(client: Client, follower: Follower, db: Path, *, once: bool, fast: bool) -> None:
@@ -86,10 +89,14 @@ async def first_of(*coroutines: Coroutine[Any, Any, Any]) -> None:
         await asyncio.gather(*jobs, return_exceptions=True)
 
 
-async def open_workflows(db: Path) -> list[WorkflowView]:
+async def workflows(db: Path) -> list[WorkflowView]:
     """Looked up by an engine that runs nothing, so that nothing moves meanwhile."""
     async with Engine(url_of(db)) as engine:
-        return [view async for view in engine.client.iter_workflows(status=play.OPEN)]
+        return [view async for view in engine.client.iter_workflows()]
+
+
+def still_open(views: list[WorkflowView]) -> list[WorkflowView]:
+    return [view for view in views if view.status.is_open]
 
 
 def stop_event() -> asyncio.Event:

@@ -46,7 +46,7 @@ def open_store(url: str, config: EngineConfig, clock: Clock) -> Store:
         raise InvalidDatabaseUrl(
             "this version of Holdfast has no PostgreSQL store yet: use sqlite:///path/to/file.db", field="url"
         )
-    if parts.scheme != "sqlite" or parts.netloc or parts.query or parts.fragment:
+    if not url.startswith("sqlite://") or parts.netloc or parts.query or parts.fragment:
         raise InvalidDatabaseUrl(
             f"{url!r} is not a database URL Holdfast knows: use sqlite:///path/to/file.db (four slashes for an "
             "absolute path) or sqlite:// for memory",
@@ -166,4 +166,4 @@ class Engine:
         """Do at once what the services do in time, check every waiting execution, report."""
         if not self._running:
             raise EngineStopped
-        return await self._local.upkeep.recover()
+        return await self._local.upkeep.recover(self.org)

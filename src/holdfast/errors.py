@@ -18,6 +18,7 @@
     │   ├── ExecutionClosed
     │   ├── SignalLimitReached
     │   ├── RequestMismatch            same request id, other content
+    │   ├── SessionLost                the worker's session has expired
     │   ├── StaleClaim                 the lease has passed to somebody else
     │   └── StaleAttempt               the task's attempt is over
     ├── Unavailable                    try again later; nothing was changed
@@ -183,6 +184,12 @@ class RequestMismatch(Conflict):
     """This request id was used for another request: send a new id."""
 
     code = "request_mismatch"
+
+
+class SessionLost(Conflict):
+    """The worker's session has expired and others may hold what it held: drop everything and open a new session."""
+
+    code = "session_lost"
 
 
 class StaleClaim(Conflict):

@@ -71,6 +71,11 @@ def gated_note(gate: str, *words: object) -> str:
     return note(*words)
 
 
+def slow_note(seconds: float, *words: object) -> str:
+    time.sleep(seconds)
+    return note(*words)
+
+
 @task(retry=RetryPolicy(initial_interval_s=0.05, max_interval_s=0.2))
 def chore(ctx: TaskContext, key: str, number: int) -> str:
     value = secrets.token_hex(8)
@@ -151,6 +156,11 @@ async def naps_once(ctx: WorkflowContext, seconds: float) -> str:
 
 
 @workflow
+async def slow_step(ctx: WorkflowContext, seconds: float) -> str:
+    return await ctx.run(slow_note, seconds, ctx.info.workflow_id)
+
+
+@workflow
 async def poison(ctx: WorkflowContext, gate: str) -> str:
     if (FOLDER / gate).exists():
         return "cured"
@@ -185,6 +195,7 @@ WORKFLOWS = (
     chain,
     listens_at_work,
     naps_once,
+    slow_step,
     poison,
     changing,
 )

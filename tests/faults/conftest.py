@@ -62,6 +62,10 @@ class Process:
         assert self._process.returncode is not None
         return self._process.returncode
 
+    async def ended_at_last(self) -> int:
+        """Wait for its end, however long it takes."""
+        return await self._process.wait()
+
     @property
     def is_running(self) -> bool:
         return self._process.returncode is None

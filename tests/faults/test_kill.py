@@ -15,7 +15,7 @@ from holdfast.model import events as e
 from holdfast.model.executions import State
 from holdfast.testing.invariants import Record, check_growth
 from tests.conftest import until
-from tests.faults.conftest import Spawn, lines, sound_records
+from tests.faults.conftest import Spawn, lines, sound_records, value_of
 
 COUNT = 1_000
 KILLS = 3
@@ -30,7 +30,7 @@ async def test_nothing_is_lost_when_the_process_is_killed_again_and_again(spawn:
     options: dict[str, Any] = {
         "count": COUNT,
         "seed": seed,
-        "worker": {"lease_s": 0.5},
+        "worker": {"lease_s": 1.0},
         "engine": {"crash_attempts": 100},
         "store": {"synchronous": "normal"},
     }
@@ -38,8 +38,7 @@ async def test_nothing_is_lost_when_the_process_is_killed_again_and_again(spawn:
     for _ in range(KILLS):
         process = await spawn("run_crowd", **options)
         # Progress, not time: the kill is to hit a crowd at work, on a slow machine too.
-        enough = answers(folder) + chance.randrange(50, 700)
-        await until(lambda enough=enough: answers(folder) >= enough, timeout=60)
+        await more_answers(folder, chance.randrange(50, 700))
         await process.kill()
         after = await sound_records(database)
         assert [] == check_growth(before, after)
@@ -60,6 +59,11 @@ def answers(folder: Path) -> int:
     """How many questions have had their first answer."""
     file = folder / "acknowledged"
     return file.read_bytes().count(b"\n") if file.exists() else 0
+
+
+async def more_answers(folder: Path, count: int) -> None:
+    enough = answers(folder) + count
+    await until(lambda: answers(folder) >= enough, timeout=60)
 
 
 def not_as_acknowledged(records: Sequence[Record], acknowledged: Sequence[list[Any]]) -> list[str]:

@@ -34,6 +34,7 @@ CODES = {
     "ExecutionClosed": "execution_closed",
     "SignalLimitReached": "signal_limit",
     "RequestMismatch": "request_mismatch",
+    "SessionLost": "session_lost",
     "StaleClaim": "stale_claim",
     "StaleAttempt": "stale_attempt",
     "Unavailable": "unavailable",

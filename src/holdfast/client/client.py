@@ -166,7 +166,7 @@ class Client:
                 kind=kind,
                 version=version or declared,
                 input=encode(workflow_input, field="workflow_input", limit=self._limit),
-                queue=queue or "default",
+                queue="default" if queue is None else queue,
                 priority=priority,
                 metadata=_metadata(metadata),
                 signal_name=signal_name,

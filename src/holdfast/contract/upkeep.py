@@ -48,8 +48,8 @@ class Upkeep(Protocol):
         """`callback(at)` is called, on the loop, whenever something becomes due at an instant."""
         ...
 
-    def claim(self) -> Awaitable[int]:
-        """Claim unleased work for the sessions of this process; how much was handed out."""
+    def claim(self) -> Awaitable[None]:
+        """Hand unleased work to the sessions of this process that have room."""
         ...
 
     def look_around(self) -> Awaitable[bool]:
@@ -62,4 +62,4 @@ class Upkeep(Protocol):
 
     def now(self) -> int: ...
 
-    def recover(self) -> Awaitable[RecoveryReport]: ...
+    def recover(self, org: str) -> Awaitable[RecoveryReport]: ...

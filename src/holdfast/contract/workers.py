@@ -76,6 +76,12 @@ class TaskStop(msgspec.Struct, frozen=True):
     reason: str
 
 
+class ExecutionEnded(msgspec.Struct, frozen=True):
+    """The execution is closed: whatever runs of its tasks no longer counts."""
+
+    execution_id: str
+
+
 class LostTurn(msgspec.Struct, frozen=True):
     """The session no longer holds this execution: it was closed from outside, or the lease passed on."""
 
@@ -83,7 +89,7 @@ class LostTurn(msgspec.Struct, frozen=True):
     epoch: int
 
 
-Work = TurnWork | News | TaskWork | TaskStop | LostTurn
+Work = TurnWork | News | TaskWork | TaskStop | ExecutionEnded | LostTurn
 
 
 class CompleteTurn(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,12 +176,13 @@ class TaskBeat(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
-    """The session is alive; so are these task bodies."""
+    """The session is alive; so are the bodies of `tasks`. `running` are all its attempts: it is told of stale ones."""
 
     org: str
     session: str
     lease_s: float
     tasks: tuple[TaskBeat, ...] = ()
+    running: tuple[tuple[str, int, Token], ...] = ()
 
 
 class HeartbeatAnswer(msgspec.Struct, frozen=True):

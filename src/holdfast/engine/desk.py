@@ -10,18 +10,33 @@ import asyncio
 from collections.abc import Iterable
 
 from holdfast.contract.workers import RegisterWorker, Work
-from holdfast.errors import EngineStopped
+from holdfast.errors import HoldfastError, SessionLost
 from holdfast.model.executions import Execution, TaskRow
-from holdfast.store.protocol import TaskClaim, TurnClaim
 
 
 class Session:
     """One registered worker of this process."""
 
-    __slots__ = ("draining", "free_tasks", "free_turns", "post", "queues", "request", "task_kinds", "waiter")
+    __slots__ = (
+        "draining",
+        "free_tasks",
+        "free_turns",
+        "id",
+        "more_tasks",
+        "more_turns",
+        "post",
+        "queues",
+        "request",
+        "task_kinds",
+        "waiter",
+    )
 
     def __init__(self, request: RegisterWorker) -> None:
+        self.id = request.session
         self.request = request
+        # Whether work may be waiting in the store that this session could take: found by looking, set by missing.
+        self.more_turns = True
+        self.more_tasks = True
         self.queues = frozenset(request.queues)
         self.task_kinds = frozenset(request.task_kinds)
         self.free_turns = request.turn_slots
@@ -30,15 +45,12 @@ class Session:
         self.post: list[Work] = []
         self.waiter: asyncio.Future[list[Work]] | None = None
 
-    def turn_claim(self) -> TurnClaim | None:
-        if self.draining or self.free_turns <= 0 or not self.request.builds:
-            return None
-        return TurnClaim(self.request.org, self.request.queues, self.request.builds, self.free_turns)
-
-    def task_claim(self) -> TaskClaim | None:
-        if self.draining or self.free_tasks <= 0 or not self.task_kinds:
-            return None
-        return TaskClaim(self.request.org, self.request.queues, self.request.task_kinds, self.free_tasks)
+    @property
+    def could_take_more(self) -> bool:
+        """Whether to look for waiting work at once."""
+        if self.draining:
+            return False
+        return (self.more_turns and self.free_turns > 0) or (self.more_tasks and self.free_tasks > 0)
 
 
 class Desk:
@@ -49,11 +61,12 @@ class Desk:
         # Copied, not changed: the writer may be walking through the old one.
         self.sessions = {**self.sessions, request.session: Session(request)}
 
-    def close(self, session_id: str) -> None:
+    def close(self, session_id: str, reason: HoldfastError) -> None:
+        """The session is over; whoever polls for it is told why."""
         session = self.sessions.get(session_id)
         self.sessions = {key: kept for key, kept in self.sessions.items() if key != session_id}
         if session is not None and session.waiter is not None and not session.waiter.done():
-            session.waiter.set_exception(EngineStopped(f"worker session {session_id} has ended"))
+            session.waiter.set_exception(reason)
 
     def drain(self, session_id: str) -> None:
         session = self.sessions.get(session_id)
@@ -64,7 +77,7 @@ class Desk:
         waiter: asyncio.Future[list[Work]] = loop.create_future()
         session = self.sessions.get(session_id)
         if session is None:
-            waiter.set_exception(EngineStopped(f"worker session {session_id} is not registered here"))
+            waiter.set_exception(SessionLost(f"worker session {session_id} is not registered here"))
         elif session.post:
             waiter.set_result(session.post)
             session.post = []
@@ -92,45 +105,63 @@ class Desk:
 class Tally:
     """Placements made by one decision: what the desk has, less what this decision has given away.
 
-    `missed` says that a session knew the work but was full: it has to be claimed when a slot is free again.
+    While older work is waiting for a session, new work is not placed past it: it queues up behind. What could not be
+    placed is remembered, in case slots become free later in the same decision.
     """
 
-    __slots__ = ("_desk", "_tasks", "_turns", "missed")
+    __slots__ = ("_desk", "_tasks", "_turns", "more_tasks", "more_turns", "retired", "unplaced_tasks", "unplaced_turns")
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._turns: dict[str, int] = {}
         self._tasks: dict[str, int] = {}
-        self.missed = False
+        self.more_turns: dict[str, bool] = {}
+        self.more_tasks: dict[str, bool] = {}
+        self.unplaced_turns: dict[str, list[Execution]] = {}
+        self.unplaced_tasks: dict[str, list[TaskRow]] = {}
+        self.retired: set[str] = set()
 
     def for_turn(self, execution: Execution) -> str | None:
         key = (execution.kind, execution.version)
         for session_id, session in self._desk.sessions.items():
             request = session.request
-            if session.draining or request.org != execution.org or key not in request.builds:
+            if key not in request.builds or execution.queue not in session.queues or request.org != execution.org:
                 continue
-            taken = self._turns.get(session_id, 0)
-            if execution.queue in session.queues:
-                if session.free_turns > taken:
-                    self._turns[session_id] = taken + 1
-                    return session_id
-                self.missed = True
+            if session.draining or session_id in self.retired:
+                continue
+            if self.has_turn_slot(session) and not self.more_turns.get(session_id, session.more_turns):
+                self.turn_taken(session_id)
+                return session_id
+            self.unplaced_turns.setdefault(session_id, []).append(execution)
         return None
 
     def for_task(self, task: TaskRow) -> str | None:
         for session_id, session in self._desk.sessions.items():
-            if session.draining or session.request.org != task.org or task.kind not in session.task_kinds:
+            if task.kind not in session.task_kinds or task.queue not in session.queues:
                 continue
-            taken = self._tasks.get(session_id, 0)
-            if task.queue in session.queues:
-                if session.free_tasks > taken:
-                    self._tasks[session_id] = taken + 1
-                    return session_id
-                self.missed = True
+            if session.draining or session_id in self.retired or session.request.org != task.org:
+                continue
+            if self.has_task_slot(session) and not self.more_tasks.get(session_id, session.more_tasks):
+                self.task_taken(session_id)
+                return session_id
+            self.unplaced_tasks.setdefault(session_id, []).append(task)
         return None
 
+    def retire(self, session: str) -> None:
+        """The session has expired: nothing more for it."""
+        self.retired.add(session)
+
+    def has_turn_slot(self, session: Session) -> bool:
+        return session.free_turns > self._turns.get(session.id, 0)
+
+    def has_task_slot(self, session: Session) -> bool:
+        return session.free_tasks > self._tasks.get(session.id, 0)
+
     def is_local(self, session: str) -> bool:
-        return session in self._desk.sessions
+        return session in self._desk.sessions and session not in self.retired
+
+    def local_sessions(self) -> list[str]:
+        return list(self._desk.sessions)
 
     def turn_taken(self, session: str) -> None:
         self._turns[session] = self._turns.get(session, 0) + 1
@@ -146,11 +177,9 @@ class Tally:
 
     def apply(self) -> None:
         """The decision is committed."""
-        for session_id, taken in self._turns.items():
-            session = self._desk.sessions.get(session_id)
-            if session is not None:
-                session.free_turns -= taken
-        for session_id, taken in self._tasks.items():
-            session = self._desk.sessions.get(session_id)
-            if session is not None:
-                session.free_tasks -= taken
+        for session_id, session in self._desk.sessions.items():
+            session.free_turns -= self._turns.get(session_id, 0)
+            session.free_tasks -= self._tasks.get(session_id, 0)
+            session.more_turns = self.more_turns.get(session_id, session.more_turns)
+            session.more_tasks = self.more_tasks.get(session_id, session.more_tasks)
+            session.draining = session.draining or session_id in self.retired

@@ -16,7 +16,7 @@ from holdfast.config import EngineConfig
 from holdfast.contract import executions as ex
 from holdfast.contract import workers as wk
 from holdfast.contract.upkeep import DueWork, RecoveryReport
-from holdfast.engine.checks import check_name, check_payload
+from holdfast.engine.checks import check_payload
 from holdfast.engine.cursors import make_cursor, read_cursor
 from holdfast.engine.desk import Desk
 from holdfast.engine.executions.cancel import Cancel
@@ -34,14 +34,15 @@ from holdfast.engine.turns.park import Park
 from holdfast.engine.unit_of_work import Effects, OperationQueue
 from holdfast.engine.upkeep.forget import Forget
 from holdfast.engine.upkeep.run_due import RunDue
-from holdfast.engine.workers.claim import Claim, ClaimWork
+from holdfast.engine.workers.claim import Claim
 from holdfast.engine.workers.heartbeat import Beat
 from holdfast.engine.workers.register import Register
 from holdfast.engine.workers.release import Release
 from holdfast.engine.workers.unregister import Unregister, UnregisterWorker
-from holdfast.errors import EngineStopped, ExecutionNotFound, InvalidRequest
+from holdfast.errors import EngineStopped, ExecutionNotFound, InvalidRequest, SessionLost
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import DeadLetter, Execution, Status, TaskRow, TimerRow
+from holdfast.model.names import check_name, check_priority, check_text
 from holdfast.store.protocol import ExecutionQuery, Store
 
 
@@ -76,16 +77,18 @@ class LocalEngine:
         self.queue.stop()
         self.outcomes.stop(EngineStopped())
         for session in list(self.desk.sessions):
-            self.desk.close(session)
+            self.desk.close(session, EngineStopped())
 
     def _on_effects(self, effects: Effects) -> None:
         if effects.work:
             self.desk.deliver(effects.work)
+        for session in effects.expired:
+            self.desk.close(session, SessionLost(f"worker session {session} had expired"))
         for key in effects.opened:
             self.outcomes.opened(key)
         for key, outcome in effects.closed:
             self.outcomes.closed(key, outcome)
-        self.upkeep.after_commit(effects.due_at, effects.missed)
+        self.upkeep.after_commit(effects.due_at)
 
 
 class LocalExecutions:
@@ -102,6 +105,7 @@ class LocalExecutions:
         return self._submit(Start(request))
 
     def signal(self, request: ex.SignalWorkflow) -> asyncio.Future[ex.SignalResponse]:
+        check_name(request.workflow_execution_id, "workflow_execution_id")
         self._check_signal(request)
         return self._submit(Signal(request))
 
@@ -111,15 +115,21 @@ class LocalExecutions:
         return self._submit(SignalWithStartWorkflow(request))
 
     def cancel(self, request: ex.CancelExecution) -> asyncio.Future[ex.Changed]:
+        check_name(request.workflow_execution_id, "workflow_execution_id")
+        check_text(request.reason, "reason")
         return self._submit(Cancel(request))
 
     def terminate(self, request: ex.TerminateExecution) -> asyncio.Future[ex.Changed]:
+        check_name(request.workflow_execution_id, "workflow_execution_id")
+        check_text(request.reason, "reason")
         return self._submit(Terminate(request))
 
     def resume(self, request: ex.ResumeExecution) -> asyncio.Future[ex.Changed]:
+        check_name(request.workflow_execution_id, "workflow_execution_id")
         return self._submit(Resume(request))
 
     async def get(self, org: str, execution_id: str) -> Execution:
+        check_name(execution_id, "workflow_execution_id")
         found = await self._store.executions(org, [execution_id])
         if execution_id not in found:
             raise ExecutionNotFound(
@@ -129,6 +139,7 @@ class LocalExecutions:
         return found[execution_id]
 
     async def find(self, org: str, workflow_id: str) -> Execution:
+        check_name(workflow_id, "workflow_id")
         found = await self._store.execution_by_workflow_id(org, workflow_id)
         if found is None:
             raise ExecutionNotFound(
@@ -142,16 +153,25 @@ class LocalExecutions:
     async def history(
         self, org: str, execution_id: str, after: int = 0, limit: int | None = None
     ) -> list[HistoryEvent]:
+        check_name(execution_id, "workflow_execution_id")
         events = await self._store.history(org, execution_id, after, limit)
         if not events and after == 0:
             await self.get(org, execution_id)
         return events
 
     async def tasks(self, org: str, execution_id: str) -> list[TaskRow]:
-        return await self._store.tasks(org, execution_id)
+        check_name(execution_id, "workflow_execution_id")
+        found = await self._store.tasks(org, execution_id)
+        if not found:
+            await self.get(org, execution_id)
+        return found
 
     async def timers(self, org: str, execution_id: str) -> list[TimerRow]:
-        return await self._store.timers(org, execution_id)
+        check_name(execution_id, "workflow_execution_id")
+        found = await self._store.timers(org, execution_id)
+        if not found:
+            await self.get(org, execution_id)
+        return found
 
     async def dead_letters(self, org: str, execution_id: str | None = None, limit: int = 100) -> list[DeadLetter]:
         return await self._store.dead_letters(org, execution_id, limit)
@@ -194,16 +214,21 @@ class LocalExecutions:
         return ex.ExecutionPage(page, make_cursor(request, page[-1].id) if more else None)
 
     def _check_start(self, request: ex.StartWorkflow | ex.SignalWithStart) -> None:
-        limits = self._limits
-        check_name(request.kind, "workflow_kind", limits)
-        check_name(request.workflow_id, "workflow_id", limits)
-        check_name(request.queue, "queue", limits)
-        check_payload(request.input, "input", limits)
-        if request.request_id is not None:
-            check_name(request.request_id, "request_id", limits)
+        check_name(request.kind, "workflow_kind")
+        check_name(request.queue, "queue")
+        check_priority(request.priority)
+        for field in ("workflow_id", "version", "request_id"):
+            if getattr(request, field) is not None:
+                check_name(getattr(request, field), field)
+        for key, value in (request.metadata or {}).items():
+            check_text(key, "metadata")
+            check_text(value, "metadata")
+        check_payload(request.input, "input", self._limits)
 
     def _check_signal(self, request: ex.SignalWorkflow | ex.SignalWithStart) -> None:
-        check_name(request.signal_name, "signal_name", self._limits)
+        check_name(request.signal_name, "signal_name")
+        if request.request_id is not None:
+            check_name(request.request_id, "request_id")
         check_payload(request.signal_value, "signal_value", self._limits)
 
 
@@ -249,7 +274,7 @@ class LocalWorkers:
     async def unregister(self, org: str, session: str) -> None:
         self._engine.desk.drain(session)
         await self._submit(Unregister(UnregisterWorker(org, session)))
-        self._engine.desk.close(session)
+        self._engine.desk.close(session, EngineStopped(f"worker session {session} has ended"))
 
     async def history(
         self, org: str, execution_id: str, after: int = 0, limit: int | None = None
@@ -263,8 +288,7 @@ class LocalUpkeep:
     def __init__(self, engine: LocalEngine) -> None:
         self._engine = engine
         self._watchers: list[Callable[[int], None]] = []
-        self._backlog = False
-        self._claiming: asyncio.Future[int] | None = None
+        self._claiming: asyncio.Future[None] | None = None
 
     def now(self) -> int:
         return self._engine.store.clock()
@@ -281,39 +305,19 @@ class LocalUpkeep:
     async def next_due_at(self) -> int | None:
         return await self._engine.store.next_due_at()
 
-    async def claim(self) -> int:
-        """One claim per session that has room."""
-        claims = [self._claim_for(session_id) for session_id in list(self._engine.desk.sessions)]
-        return sum([await claim for claim in claims if claim is not None])
+    async def claim(self) -> None:
+        if self._engine.desk.sessions:
+            await self._engine.queue.submit(Claim(self._engine.desk))
 
-    def _claim_for(self, session_id: str) -> asyncio.Future[int] | None:
-        session = self._engine.desk.sessions[session_id]
-        turns, tasks = session.turn_claim(), session.task_claim()
-        if turns is None and tasks is None:
-            return None
-        return self._engine.queue.submit(Claim(ClaimWork(session_id, turns, tasks)))
-
-    def after_commit(self, due_at: int | None, missed: bool) -> None:
-        """Tell the services of new instants; claim what found no free slot as soon as there is one."""
+    def after_commit(self, due_at: int | None) -> None:
+        """Tell the services of new instants; look at once for work that was passed over while there was room."""
         if due_at is not None:
             for watcher in self._watchers:
                 watcher(due_at)
-        self._backlog = self._backlog or missed
-        if self._backlog and (self._claiming is None or self._claiming.done()):
-            self._claim_backlog()
-
-    def _claim_backlog(self) -> None:
-        for session_id in self._engine.desk.sessions:
-            claim = self._claim_for(session_id)
-            if claim is not None:
-                self._claiming = claim
-                self._backlog = False
-                claim.add_done_callback(self._claimed)
-
-    def _claimed(self, claim: asyncio.Future[int]) -> None:
-        # Whatever was found, there may be more: look again until a claim comes back empty.
-        if not claim.cancelled() and claim.exception() is None and claim.result() > 0:
-            self._backlog = True
+        if self._claiming is not None and not self._claiming.done():
+            return
+        if any(session.could_take_more for session in self._engine.desk.sessions.values()):
+            self._claiming = self._engine.queue.submit(Claim(self._engine.desk))
 
     async def look_around(self) -> bool:
         if not await self._engine.store.changed_elsewhere():
@@ -339,5 +343,7 @@ class LocalUpkeep:
             for execution in closed:
                 outcomes.closed((org, execution.id), ex.Outcome(execution.status, last[execution.id]))
 
-    async def recover(self) -> RecoveryReport:
-        return await recover(self._engine.queue, self._engine.store, self.claim)
+    async def recover(self, org: str) -> RecoveryReport:
+        report = await recover(self._engine.queue, self._engine.store, org)
+        await self.claim()
+        return report

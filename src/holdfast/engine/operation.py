@@ -23,6 +23,8 @@ class Operation(Generic[Request, Answer]):
     __slots__ = ("request",)
 
     PATIENT: ClassVar[bool] = False
+    FREES: ClassVar[str] = ""
+    """Which kind of slot its session may have free afterwards: turn or task."""
     ANSWER: ClassVar[type[Any] | None] = None
     """The answer's type, for operations whose request may carry a request id."""
 

@@ -6,8 +6,6 @@ copy, can leave an execution waiting for a timer or task that has no row; its hi
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 from holdfast.contract.upkeep import RecoveryReport
 from holdfast.engine.unit_of_work import OperationQueue
 from holdfast.engine.upkeep.repair import Repair, Repaired, RepairExecution
@@ -19,9 +17,8 @@ from holdfast.store.protocol import ExecutionQuery, Inconsistency, Store
 PAGE = 1_000
 
 
-async def recover(
-    queue: OperationQueue, store: Store, claim: Callable[[], Awaitable[int]], org: str = "default"
-) -> RecoveryReport:
+async def recover(queue: OperationQueue, store: Store, org: str) -> RecoveryReport:
+    counts = await store.count_executions(org)
     timers = sessions = turns = tasks = 0
     more = True
     while more:
@@ -32,8 +29,6 @@ async def recover(
         tasks += due.tasks_reclaimed
         more = due.more
     repaired = [await _repair(queue, store, org, found) for found in await store.inconsistencies(org, PAGE)]
-    await claim()
-    counts = await store.count_executions(org)
     stuck = await store.list_executions(ExecutionQuery(org=org, statuses=(Status.STUCK,), limit=PAGE))
     return RecoveryReport(
         open_executions=sum(number for status, number in counts.items() if status.is_open),

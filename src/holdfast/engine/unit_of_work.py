@@ -21,6 +21,7 @@ from holdfast.config import EngineConfig
 from holdfast.contract.workers import News, TurnWork, Work
 from holdfast.engine.desk import Desk, Tally
 from holdfast.engine.operation import Operation
+from holdfast.engine.refill import plan_refills
 from holdfast.engine.rules.workspace import Entropy, Workspace
 from holdfast.errors import EngineStopped, HoldfastError, RequestMismatch, StorageFull
 from holdfast.model.events import TurnEvent
@@ -57,13 +58,13 @@ class Member:
 class Effects:
     """What a committed batch means for this process, beyond the answers."""
 
-    __slots__ = ("closed", "due_at", "missed", "opened", "work")
+    __slots__ = ("closed", "due_at", "expired", "opened", "work")
 
-    def __init__(self, ws: Workspace, missed: bool) -> None:
+    def __init__(self, ws: Workspace, expired: set[str]) -> None:
+        self.expired = expired
         self.closed = ws.closed
         self.opened = [(execution.org, execution.id) for execution in ws.changes.new_executions]
         self.due_at = ws.due_at
-        self.missed = missed
         self.work: list[tuple[str, Work]] = []
         for execution in ws.granted.values():
             self._hand_over(execution, ws)
@@ -98,7 +99,7 @@ def _settle_all(members: list[Member]) -> None:
 class OperationBatch:
     """The members of one transaction."""
 
-    __slots__ = ("_effects", "_members", "_queue", "_tally")
+    __slots__ = ("_effects", "_members", "_queue", "_refills", "_tally")
 
     def __init__(self, queue: OperationQueue, members: list[Member]) -> None:
         self._queue = queue
@@ -106,17 +107,23 @@ class OperationBatch:
 
     def plan(self) -> LoadPlan:
         plan = LoadPlan()
+        freed = {"turn": 0, "task": 0}
         for member in self._members:
             operation = member.operation
             operation.plan(plan)
             if operation.ANSWER is not None and operation.request.request_id is not None:
                 plan.requests.add((operation.request.org, operation.request.request_id))
+            if operation.FREES:
+                freed[operation.FREES] += 1
+        self._refills = plan_refills(self._queue.desk, plan, freed["turn"], freed["task"])
         return plan
 
     def decide(self, loaded: Loaded) -> Changes:
         queue = self._queue
         self._tally = Tally(queue.desk)
         ws = Workspace(loaded, queue.config, self._tally, queue.entropy)
+        for refill in self._refills:
+            refill.begin(ws, self._tally)
         for member in self._members:
             operation = member.operation
             try:
@@ -128,7 +135,9 @@ class OperationBatch:
             except HoldfastError as refusal:
                 member.refusal = refusal
                 operation.undecided(ws)
-        self._effects = Effects(ws, self._tally.missed)
+        for refill in self._refills:
+            refill.finish(ws, self._tally)
+        self._effects = Effects(ws, self._tally.retired)
         return ws.changes
 
     def committed(self) -> None:

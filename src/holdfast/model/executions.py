@@ -7,7 +7,7 @@ from enum import StrEnum
 import msgspec
 from msgspec import Raw
 
-from holdfast.model.values import NULL, RetryPolicy, TaskTimeouts, Wait
+from holdfast.model.values import NULL, Failure, RetryPolicy, TaskTimeouts, Wait
 
 
 class State(StrEnum):
@@ -125,7 +125,8 @@ class Execution(msgspec.Struct, kw_only=True):
 
 
 class TaskRow(msgspec.Struct, kw_only=True):
-    """A task that is not finished. `worker` holds the running attempt; `due_at` is its nearest deadline."""
+    """A task that is not finished. `worker` holds the running attempt; `due_at` is its nearest deadline; `last_failure`
+    says why it is not at its first attempt any more."""
 
     execution_id: str
     task_no: int
@@ -146,6 +147,7 @@ class TaskRow(msgspec.Struct, kw_only=True):
     due_at: int | None = None
     details: Raw | None = None
     progress: float | None = None
+    last_failure: Failure | None = None
 
 
 class TimerRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -45,14 +45,14 @@ def describe(item: Any) -> str:
     return type(item).__name__
 
 
-def mismatch(event_seq: int, recorded: Any, attempted: Any, *, why: str = "") -> DeterminismError:
+def mismatch(event_seq: int, recorded: Any, attempted: Any, *, line: str = "") -> DeterminismError:
     """Both sides, the event's number, and the source line of each."""
     was = describe(recorded) if recorded is not None else "nothing more in this turn"
     now = attempted if isinstance(attempted, str) else describe(attempted)
     was_line = getattr(recorded, "line", "")
-    now_line = getattr(attempted, "line", "")
+    now_line = line or getattr(attempted, "line", "")
     return DeterminismError(
-        f"event {event_seq} records: {was}{_at(was_line)}; the program now asks for: {now}{_at(now_line)}{why}. Deploy "
+        f"event {event_seq} records: {was}{_at(was_line)}; the program now asks for: {now}{_at(now_line)}. Deploy "
         "code that makes the recorded moves, or give the changed workflow a new version",
         event_seq=event_seq,
         recorded=was,

@@ -261,9 +261,7 @@ class Machine:
                 raise mismatch(event.seq, body, "no such step")
             return
         if step.name != body.name:
-            raise mismatch(
-                event.seq, body, f"step {step.step_no} {step.name!r}", why=f" ({step.line})" if step.line else ""
-            )
+            raise mismatch(event.seq, body, f"step {step.step_no} {step.name!r}", line=step.line)
         slot = self._slots.pop(("step", body.step_no), None)
         if slot is not None:
             slot.settle(body)

@@ -27,7 +27,7 @@ class Pulse:
         self,
         host: Host,
         tasks: TaskRunner,
-        lost: Callable[[], None],
+        lost: Callable[[str], None],
         stale: Callable[[tuple[tuple[str, int], ...]], None],
     ) -> None:
         self._host = host
@@ -69,14 +69,25 @@ class Pulse:
 
     def _beat(self, lease_s: float) -> None:
         host = self._host
-        request = Heartbeat(org=host.org, session=host.session, lease_s=lease_s, tasks=self._tasks.take_beats())
+        if not host.session:
+            return
+        request = Heartbeat(
+            org=host.org,
+            session=host.session,
+            lease_s=lease_s,
+            tasks=self._tasks.take_beats(),
+            running=self._tasks.tokens(),
+        )
         try:
             answer: HeartbeatAnswer = host.workers.heartbeat(request).result(timeout=lease_s)
-        except (TimeoutError, Unavailable) as error:
+        except TimeoutError:
+            log.warning("heartbeat not taken: no answer within %.1f s", lease_s)
+            return
+        except Unavailable as error:
             log.warning("heartbeat not taken: %s", error)
             return
         if not answer.alive:
-            host.loop.call_soon_threadsafe(self._lost)
+            host.loop.call_soon_threadsafe(self._lost, request.session)
         elif answer.stale:
             host.loop.call_soon_threadsafe(self._stale, answer.stale)
 

@@ -13,7 +13,7 @@ from holdfast.frontends.python.definitions import TaskDefinition
 from holdfast.frontends.python.failures import failure_of
 from holdfast.frontends.python.task_context import TaskContext, TaskInfo
 from holdfast.model.payloads import decode_args, encode
-from holdfast.model.values import MICRO, Failure, Payload
+from holdfast.model.values import MICRO, Failure, Payload, Token
 from holdfast.worker.host import Host, log
 from holdfast.worker.steps import call
 
@@ -70,6 +70,16 @@ class TaskRunner:
         if running is not None and running.work.token.epoch == stop.attempt:
             running.context.stop(stop.reason)
             running.job.cancel()
+
+    def stop_all_of(self, execution_id: str) -> None:
+        for key, running in list(self._running.items()):
+            if key[0] == execution_id:
+                running.context.stop("closed")
+                running.job.cancel()
+
+    def tokens(self) -> tuple[tuple[str, int, Token], ...]:
+        """All attempts that run here. From any thread."""
+        return tuple((*key, running.work.token) for key, running in tuple(self._running.items()))
 
     def stop_stale(self, keys: tuple[tuple[str, int], ...]) -> None:
         for key in keys:

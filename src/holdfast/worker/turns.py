@@ -269,14 +269,17 @@ class ExecutionRunner:
 
     def _answered(self, request: CompleteTurn, done: asyncio.Future[TurnAnswer]) -> None:
         self._busy = False
+        # Read in every case: an exception nobody looks at is printed when it is dropped.
+        error = None if done.cancelled() else done.exception()
         if not done.cancelled() and self.held:
-            self._take_answer(request, done)
+            self._take_answer(request, done, error)
         if self._next is not None and not self._busy:
             work, self._next = self._next, None
             self.work(work)
 
-    def _take_answer(self, request: CompleteTurn, done: asyncio.Future[TurnAnswer]) -> None:
-        error = done.exception()
+    def _take_answer(
+        self, request: CompleteTurn, done: asyncio.Future[TurnAnswer], error: BaseException | None
+    ) -> None:
         if error is None:
             self._recorded(request, done.result())
         elif isinstance(error, StaleClaim):
@@ -285,11 +288,11 @@ class ExecutionRunner:
         elif isinstance(error, Unavailable) and not self._host.draining:
             self._busy = True
             self._host.loop.call_later(RETRY_S, self._send, request)
-        elif isinstance(error, HoldfastError) and not isinstance(error, Unavailable):
-            self._park(StuckReason(code=error.code, message=str(error)))
-        else:
-            log.error("execution %s: its turn could not be recorded: %s", self.id, error)
+        elif isinstance(error, Unavailable):
             self.drop()
+        else:
+            code = error.code if isinstance(error, HoldfastError) else "internal_error"
+            self._park(StuckReason(code=code, message=f"its turn could not be recorded: {error!r}"))
 
     def _recorded(self, request: CompleteTurn, answer: TurnAnswer) -> None:
         if answer.closed:

@@ -12,14 +12,26 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from holdfast.config import WorkerConfig
-from holdfast.contract.workers import LostTurn, News, RegisterWorker, TaskStop, TaskWork, TurnWork, Work, Workers
-from holdfast.errors import EngineStopped
+from holdfast.contract.workers import (
+    ExecutionEnded,
+    LostTurn,
+    News,
+    RegisterWorker,
+    TaskStop,
+    TaskWork,
+    TurnWork,
+    Work,
+    Workers,
+)
+from holdfast.errors import EngineStopped, SessionLost, Unavailable
 from holdfast.frontends.python.definitions import Registry
 from holdfast.frontends.python.program import program_maker
 from holdfast.worker.heartbeats import Pulse
 from holdfast.worker.host import Host, log
 from holdfast.worker.tasks import TaskRunner
 from holdfast.worker.turns import ExecutionRunner
+
+REOPEN_S = 0.5
 
 
 class Worker:
@@ -31,6 +43,7 @@ class Worker:
         self._host = Host(workers, org, registry, config, now)
         self._runners: OrderedDict[str, ExecutionRunner] = OrderedDict()
         self._poller: asyncio.Task[None] | None = None
+        self._reopening: asyncio.Task[None] | None = None
 
     @property
     def session(self) -> str:
@@ -79,6 +92,8 @@ class Worker:
                     self._pulse.turn_ends()
         except EngineStopped:
             return
+        except SessionLost:
+            self._session_lost(session)
 
     def _take(self, work: Work) -> None:
         match work:
@@ -92,6 +107,8 @@ class Worker:
                 self._tasks.start(work)
             case TaskStop():
                 self._tasks.stop(work)
+            case ExecutionEnded():
+                self._tasks.stop_all_of(work.execution_id)
             case LostTurn():
                 runner = self._runners.get(work.execution_id)
                 if runner is not None:
@@ -122,16 +139,28 @@ class Worker:
     def _forget(self, runner: ExecutionRunner) -> None:
         self._runners.pop(runner.id, None)
 
-    def _session_lost(self) -> None:
+    def _session_lost(self, session: str) -> None:
         """Others may hold what we held: drop everything and begin anew under another name."""
-        if self._host.draining:
+        if self._host.draining or session != self._host.session:
             return
         log.warning("session %s had expired; what it held has been given to others", self._host.session)
         for runner in list(self._runners.values()):
             runner.drop()
         self._tasks.drop_all()
         self._host.session = ""
-        self._host.loop.create_task(self._open_session())
+        self._reopening = self._host.loop.create_task(self._open_anew())
+
+    async def _open_anew(self) -> None:
+        while not self._host.draining:
+            try:
+                await self._open_session()
+            except EngineStopped:
+                return
+            except Unavailable as error:
+                log.warning("no new session yet: %s", error)
+                await asyncio.sleep(REOPEN_S)
+            else:
+                return
 
     async def stop(self) -> None:
         """Take nothing more, let tasks finish within the grace, hand back the rest. Heartbeats stop last."""

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import Engine, EngineConfig, Limits, RecoveryReport, Status, WorkflowContext, task, workflow
 from holdfast.errors import EngineStopped, WorkflowCancelled, WorkflowFailed, WorkflowTerminated
-from tests.conftest import QUICK, until
+from tests.conftest import until
 
 
 @workflow
@@ -164,6 +164,17 @@ async def test_recover_names_what_is_stuck(engine):
     assert (execution,) == (await running.recover()).stuck
 
 
+async def test_recover_looks_at_its_own_org(engine):
+    """The report is about the org of the engine, not about others on the same database."""
+    blue = await engine(workflows=[wait_for_go], org="blue")
+    red = await engine(workflows=[wait_for_go], org="red")
+    execution = await blue.start(wait_for_go)
+    await until(lambda: is_open_and_waiting(blue, execution))
+
+    assert 1 == (await blue.recover()).open_executions
+    assert 0 == (await red.recover()).open_executions
+
+
 async def test_recover_fires_what_is_due(engine):
     """Timers that came due while nothing ran are fired at once and counted."""
     now = [1_000_000_000_000_000]
@@ -176,8 +187,7 @@ async def test_recover_fires_what_is_due(engine):
         await ctx.sleep(30 * 86_400)
         return "slept"
 
-    config = EngineConfig(store=QUICK.store, worker=QUICK.worker)
-    first = await engine(workflows=[sleeping], clock=clock, config=config)
+    first = await engine(workflows=[sleeping], clock=clock)
     execution = await first.start(sleeping)
     await until(lambda: is_open_and_waiting(first, execution))
     await first.shutdown()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.contract.workers import TaskStop
+from holdfast.contract.workers import ExecutionEnded
 from holdfast.engine.rules.leases import let_go
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.model.events import EventBody
@@ -24,16 +24,15 @@ def close(ws: Workspace, execution: Execution, state: State, body: EventBody) ->
 
 
 def _drop_rows(ws: Workspace, execution: Execution) -> None:
-    for key, task in list(ws.loaded.tasks.items()):
-        if key[0] == execution.id:
-            ws.loaded.tasks.pop(key)
-            ws.changes.changed_tasks.pop(key, None)
-            if task.worker is not None:
-                ws.work.append((task.worker, TaskStop(task.execution_id, task.task_no, task.attempt, "closed")))
+    for key in [key for key in ws.loaded.tasks if key[0] == execution.id]:
+        ws.loaded.tasks.pop(key)
+        ws.changes.changed_tasks.pop(key, None)
     # Rows made in this batch must not be written after the purge.
     ws.changes.new_tasks = [task for task in ws.changes.new_tasks if task.execution_id != execution.id]
     ws.changes.new_timers = [timer for timer in ws.changes.new_timers if timer.execution_id != execution.id]
     ws.changes.purge.append(execution.id)
+    # Sessions of other processes learn it from their next heartbeat.
+    ws.work.extend((session, ExecutionEnded(execution.id)) for session in ws.place.local_sessions())
     execution.open_tasks = execution.open_timers = 0
 
 

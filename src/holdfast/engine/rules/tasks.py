@@ -107,6 +107,7 @@ def fail_attempt(
         not_before_at = ws.now + int(delay_s * MICRO)
         overall = _overall_deadline(task)
         if overall is None or not_before_at < overall:
+            task.last_failure = failure
             rest(ws, task, not_before_at if delay_s else 0)
             return
     _forget(ws, execution, task)

@@ -12,6 +12,7 @@ from holdfast.store.protocol import LoadPlan
 class Complete(Operation[CompleteTask, None]):
     __slots__ = ()
     PATIENT = True
+    FREES = "task"
 
     def plan(self, plan: LoadPlan) -> None:
         plan.tasks.add((self.request.execution_id, self.request.task_no))

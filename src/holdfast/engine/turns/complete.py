@@ -24,6 +24,7 @@ CLOSE_ROUNDS = 3
 class Complete(Operation[CompleteTurn, TurnAnswer]):
     __slots__ = ()
     PATIENT = True
+    FREES = "turn"
 
     def plan(self, plan: LoadPlan) -> None:
         request = self.request
@@ -99,6 +100,8 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
         ws.touch(execution)
         if releasing:
             execution.waiting_for = self.request.waiting_for or ()
+            # Nothing was unseen: what follows the turn's last event are its own rows.
+            execution.seen_seq = execution.last_seq
             let_go(ws, execution)
 
 

@@ -12,6 +12,7 @@ from holdfast.store.protocol import LoadPlan
 class Park(Operation[ParkTurn, None]):
     __slots__ = ()
     PATIENT = True
+    FREES = "turn"
 
     def plan(self, plan: LoadPlan) -> None:
         plan.executions.add(self.request.execution_id)

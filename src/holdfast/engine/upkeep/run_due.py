@@ -58,6 +58,8 @@ def _time_out_tasks(ws: Workspace) -> int:
 def _take_back(ws: Workspace) -> tuple[int, int]:
     """Free what sessions held whose lease has passed."""
     expired = set(ws.loaded.expired_workers)
+    for session in expired:
+        ws.place.retire(session)
     turns = lost = 0
     for execution_id in ws.loaded.held_turns:
         execution = ws.loaded.executions[execution_id]

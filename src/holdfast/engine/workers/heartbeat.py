@@ -7,7 +7,8 @@ from holdfast.engine.operation import Operation
 from holdfast.engine.rules import tasks
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.errors import StaleAttempt
-from holdfast.model.values import MICRO
+from holdfast.model.executions import TaskRow
+from holdfast.model.values import MICRO, Token
 from holdfast.store.protocol import LoadPlan
 
 
@@ -18,6 +19,7 @@ class Beat(Operation[Heartbeat, HeartbeatAnswer]):
         plan.workers.add(self.request.session)
         for beat in self.request.tasks:
             plan.tasks.add((beat.execution_id, beat.task_no))
+        plan.tasks.update((execution_id, task_no) for execution_id, task_no, _ in self.request.running)
 
     def decide(self, ws: Workspace) -> HeartbeatAnswer:
         request = self.request
@@ -26,12 +28,10 @@ class Beat(Operation[Heartbeat, HeartbeatAnswer]):
             return HeartbeatAnswer(alive=False)
         worker.lease_until_at = ws.now + int(request.lease_s * MICRO)
         ws.changes.workers[worker.id] = worker
-        stale = []
+        stale = [(key, number) for key, number, token in request.running if self._find(ws, key, number, token) is None]
         for beat in request.tasks:
-            try:
-                task = ws.task(request.org, (beat.execution_id, beat.task_no), beat.token)
-            except StaleAttempt:
-                stale.append((beat.execution_id, beat.task_no))
+            task = self._find(ws, beat.execution_id, beat.task_no, beat.token)
+            if task is None:
                 continue
             if beat.details is not None:
                 task.details = beat.details
@@ -39,3 +39,9 @@ class Beat(Operation[Heartbeat, HeartbeatAnswer]):
                 task.progress = beat.progress
             tasks.beat(ws, task)
         return HeartbeatAnswer(alive=True, stale=tuple(stale))
+
+    def _find(self, ws: Workspace, execution_id: str, task_no: int, token: Token) -> TaskRow | None:
+        try:
+            return ws.task(self.request.org, (execution_id, task_no), token)
+        except StaleAttempt:
+            return None

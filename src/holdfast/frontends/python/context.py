@@ -26,6 +26,7 @@ from holdfast.frontends.python.futures import (
     TimerFuture,
 )
 from holdfast.model.commands import ScheduleTask
+from holdfast.model.names import NAME_BYTES, check_name, check_priority
 from holdfast.model.payloads import decode, encode_args
 from holdfast.model.values import DEFAULT_STEP_RETRY, DEFAULT_TASK_RETRY, DEFAULT_TIMEOUTS, MICRO, RetryPolicy
 
@@ -118,7 +119,9 @@ class WorkflowContext:
         """
         if not callable(fn):
             raise InvalidRequest(f"ctx.run needs a function, not {type(fn).__name__}", field="fn")
-        step_name = name or str(getattr(fn, "__qualname__", type(fn).__name__))
+        if name is not None:
+            check_name(name, "name")
+        step_name = name or str(getattr(fn, "__qualname__", type(fn).__name__))[-NAME_BYTES:]
         future: StepFuture[Any] = StepFuture(self._loop, self._machine, step_name, _result_type(fn, type_hint))
         future.number = self._machine.request_step(
             step_name, (fn, args), retry or DEFAULT_STEP_RETRY, future.line, future
@@ -148,6 +151,7 @@ class WorkflowContext:
         Without `retry` it is tried until it succeeds; what stands at @task counts where nothing is given here.
         """
         if isinstance(task, str):
+            check_name(task, "task")
             kind, definition = task, None
         else:
             definition = task_definition(task)
@@ -156,6 +160,12 @@ class WorkflowContext:
                     f"ctx.task needs a function decorated with @task or a task kind, not {task!r}", field="task"
                 )
             kind = definition.kind
+        if queue is not None:
+            check_name(queue, "queue")
+        if priority:
+            check_priority(priority)
+        if retry is not None and not isinstance(retry, RetryPolicy):
+            raise InvalidRequest(f"retry must be a RetryPolicy, not {retry!r:.50}", field="retry")
         declared = definition.timeouts if definition is not None else None
         timeouts = task_timeouts(start_to_close, schedule_to_close, heartbeat_timeout, base=declared)
         policy = retry or (definition.retry if definition is not None else None) or DEFAULT_TASK_RETRY
@@ -217,6 +227,7 @@ class WorkflowContext:
         self, signal_name: str, type_hint: Any = Any, *, timeout: Duration | None = None
     ) -> DurableFuture[Any]:
         """The next signal of this name, in order of arrival; waits if there is none. Late: SignalTimeout."""
+        check_name(signal_name, "signal_name")
         future: SignalFuture[Any] = SignalFuture(self._loop, self._machine, signal_name, type_hint)
         future.timer = None
         limit_s = None if timeout is None else duration_s(timeout, "timeout")

@@ -6,19 +6,19 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
-from types import CodeType, FrameType
+from types import FrameType
 
 _OURS = str(Path(__file__).parents[2])
 _ASYNCIO = str(Path(asyncio.__file__).parent)
-_LABELS: dict[CodeType, str] = {}
+_LABELS: dict[str, str] = {}
 _MAX_LABELS = 10_000
 
 
-def _label(code: CodeType) -> str:
+def _label(filename: str) -> str:
     """The file's name, or nothing for code that is Holdfast's or asyncio's own."""
-    if code.co_filename.startswith((_OURS, _ASYNCIO)):
+    if filename.startswith((_OURS, _ASYNCIO)):
         return ""
-    return Path(code.co_filename).name
+    return Path(filename).name
 
 
 def calling_line() -> str:
@@ -26,11 +26,11 @@ def calling_line() -> str:
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - a private name, a documented function
     while frame is not None:
         code = frame.f_code
-        label = _LABELS.get(code)
+        label = _LABELS.get(code.co_filename)
         if label is None:
             if len(_LABELS) >= _MAX_LABELS:
                 _LABELS.clear()
-            label = _LABELS[code] = _label(code)
+            label = _LABELS[code.co_filename] = _label(code.co_filename)
         if label:
             return f"{label}:{frame.f_lineno} in {code.co_qualname}"
         frame = frame.f_back

@@ -1,9 +1,8 @@
 """Rows as last committed, kept by the writer so that a busy execution is not read again for every operation.
 
 Exact, not approximate: inside a transaction `PRAGMA data_version` tells whether any other connection has committed
-since the last one; if so everything is forgotten. Records are copied on the way out, because decisions change them in
-place, and come in as they were read or after their commit. A rolled-back transaction therefore needs no undoing here.
-
+since the last one; if so everything is forgotten. Records come in as they were read or after their commit, and are
+copied on the way in and out, because decisions change them in place. A rolled-back transaction needs no undoing here.
 Metadata and payloads are shared between the copies: nobody changes those in place.
 """
 
@@ -24,18 +23,13 @@ MAX_KEYS: Final = 20_000
 LARGE_PAYLOAD: Final = 16_384
 
 
-def copy_of_execution(execution: Execution) -> Execution:
-    twin = copy(execution)
-    if twin.ready is not None:
-        twin.ready = copy(twin.ready)
-    return twin
+def copy_of(execution: Execution) -> Execution:
+    return _with_ready(execution, execution.ready)
 
 
 def _with_ready(execution: Execution, ready: Ready | None) -> Execution:
-    if execution.ready == ready:
-        return execution
     twin = copy(execution)
-    twin.ready = ready
+    twin.ready = copy(ready) if ready is not None else None
     return twin
 
 
@@ -74,26 +68,24 @@ class Cache:
         self.workflow_keys.update(changes.workflow_keys)
         for definition in changes.definitions:
             self.definitions.pop((definition.org, definition.kind), None)
-        self.workers.update(changes.workers)
+        self.workers.update({key: copy(worker) for key, worker in changes.workers.items()})
         for worker in changes.deleted_workers:
             self.workers.pop(worker, None)
         self._shrink()
 
     def _absorb_executions(self, changes: Changes) -> None:
         """Heads as they were handed in, but with the ready row that is in the database."""
-        executions, ready = self.executions, changes.ready
+        executions = self.executions
         for execution in changes.new_executions:
-            executions[execution.id] = execution if execution.id in ready else _with_ready(execution, None)
+            executions[execution.id] = _with_ready(execution, None)
         for execution_id, execution in changes.changed_executions.items():
             known = executions.pop(execution_id, None)
-            if execution_id in ready:
-                executions[execution_id] = execution
-            elif known is not None:
+            if known is not None:
                 executions[execution_id] = _with_ready(execution, known.ready)
-        for execution_id, execution in ready.items():
+        for execution_id, execution in changes.ready.items():
             known = executions.get(execution_id)
-            if known is not None and known is not execution:
-                executions[execution_id] = _with_ready(known, execution.ready)
+            if known is not None:
+                known.ready = copy(execution.ready) if execution.ready is not None else None
 
     def _absorb_tasks(self, changes: Changes) -> None:
         for task in changes.new_tasks:
@@ -136,7 +128,7 @@ class TaskCache:
         tasks = self._by_execution.setdefault(task.execution_id, {})
         if task.task_no not in tasks:
             self._count += 1
-        tasks[task.task_no] = task
+        tasks[task.task_no] = copy(task)
         self._by_execution.move_to_end(task.execution_id)
 
     def drop(self, key: TaskKey) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -30,6 +31,8 @@ _FIRST_PAUSE_S: Final = 0.000_2
 _LONGEST_PAUSE_S: Final = 0.005
 _READER_TIMEOUT_S: Final = 5.0
 _SYNCHRONOUS: Final = {"full": "FULL", "normal": "NORMAL"}
+
+_making = threading.Lock()
 
 
 class Database:
@@ -154,7 +157,6 @@ def _check_library() -> None:
 
 
 def _check_place(path: Path) -> None:
-    """Make the file, readable by its owner alone; SQLite gives the same mode to the files next to it."""
     if path.is_dir():
         raise StorageError(f"{path} is a folder: name a file in it", path=str(path))
     # The WAL is looked for first: another process that is making both makes the database first.
@@ -165,8 +167,18 @@ def _check_place(path: Path) -> None:
             path=str(path),
         )
     try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        _make_file(path)
     except FileNotFoundError as error:
         raise InvalidDatabaseUrl(f"the folder {path.parent} does not exist: create it first", path=str(path)) from error
     except OSError as error:
-        raise StorageError(f"{path} can't be opened for writing: {error.strerror}", path=str(path)) from error
+        raise StorageError(f"{path} can't be created: {error.strerror}", path=str(path)) from error
+
+
+def _make_file(path: Path) -> None:
+    """Readable by its owner alone; SQLite gives the same mode to the files next to it.
+
+    A file that exists is never opened here, and the lock keeps other stores of this process from opening a new one
+    before it is closed: closing a descriptor drops all the locks that SQLite holds on the file in this process.
+    """
+    with _making, suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))

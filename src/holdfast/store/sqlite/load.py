@@ -8,7 +8,7 @@ from copy import copy
 from itertools import islice
 
 from holdfast.store.protocol import Loaded, LoadPlan, TaskClaim, TaskKey, TurnClaim
-from holdfast.store.sqlite.cache import Cache, copy_of_execution
+from holdfast.store.sqlite.cache import Cache, copy_of
 from holdfast.store.sqlite.rows import (
     row_to_definition,
     row_to_head,
@@ -33,6 +33,7 @@ _HELD_TASKS = rows("tasks", "held")
 _DUE_TIMERS = statement("timers", "due")
 _DUE_TASKS = statement("tasks", "due")
 _EXPIRED_WORKERS = statement("workers", "expired")
+_ORPHANED_WORKERS = statement("workers", "orphaned")
 
 
 def load(connection: sqlite3.Connection, plan: LoadPlan, cache: Cache, now: int) -> Loaded:
@@ -104,6 +105,8 @@ class _Load:
             for row in self.connection.execute(_EXPIRED_WORKERS, (loaded.now,)).fetchall():
                 loaded.workers.setdefault(row[0], row_to_worker(row))
                 loaded.expired_workers.append(row[0])
+            orphaned = self.connection.execute(_ORPHANED_WORKERS).fetchall()
+            loaded.expired_workers.extend(worker for (worker,) in orphaned)
         self.load_held()
 
     def load_held(self) -> None:
@@ -188,12 +191,12 @@ class _Load:
             if execution is None:
                 missing.append(execution_id)
             else:
-                found[execution_id] = copy_of_execution(execution)
+                found[execution_id] = copy_of(execution)
         if missing:
             missing.sort()
             for row in _EXECUTIONS.fetch(self.connection, [(execution_id,) for execution_id in missing]):
                 known[row[0]] = head = row_to_head(row)
-                found[row[0]] = copy_of_execution(head)
+                found[row[0]] = copy_of(head)
 
     def load_requests(self) -> None:
         for row in _REQUESTS.fetch(self.connection, sorted(self.plan.requests)):

@@ -24,7 +24,7 @@ from holdfast.model.executions import (
     TimerRow,
     WorkerRow,
 )
-from holdfast.model.values import RetryPolicy, TaskTimeouts, Wait
+from holdfast.model.values import Failure, RetryPolicy, TaskTimeouts, Wait
 from holdfast.store.sqlite.statements import Row
 
 HEAD_COLUMNS: Final = tuple(name for name in Execution.__struct_fields__ if name != "ready")
@@ -38,6 +38,7 @@ _decode_stuck = msgspec.json.Decoder(StuckReason).decode
 _decode_metadata = msgspec.json.Decoder(dict[str, str]).decode
 _decode_retry = msgspec.json.Decoder(RetryPolicy).decode
 _decode_timeouts = msgspec.json.Decoder(TaskTimeouts).decode
+_decode_failure = msgspec.json.Decoder(Failure).decode
 
 
 def _text(value: Any) -> str:
@@ -138,6 +139,7 @@ def task_to_row(t: TaskRow) -> Row:
         t.due_at,
         bytes(t.details).decode() if t.details is not None else "",
         t.progress,
+        _text(t.last_failure) if t.last_failure is not None else "",
     )
 
 
@@ -148,6 +150,8 @@ def row_to_task(row: Row) -> TaskRow:
     fields["timeouts"] = _decode_timeouts(fields["timeouts"])
     if fields["details"] is not None:
         fields["details"] = Raw(fields["details"])
+    if fields["last_failure"] is not None:
+        fields["last_failure"] = _decode_failure(fields["last_failure"])
     return TaskRow(**fields)
 
 

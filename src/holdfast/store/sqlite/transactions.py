@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
@@ -44,6 +45,10 @@ class Transactions:
         return self._connection
 
     @property
+    def is_connected(self) -> bool:
+        return self._connection is not None
+
+    @property
     def in_company(self) -> bool:
         """Whether another process has been writing lately."""
         return time.monotonic() < self._in_company_until
@@ -62,7 +67,7 @@ class Transactions:
                 self._settle(batch, error)
                 return
         self._absorb(changes)
-        batch.committed()
+        _tell(batch.committed)
 
     def changed_elsewhere(self) -> bool:
         """Whether another connection has committed since the last call."""
@@ -102,20 +107,29 @@ class Transactions:
     def _settle(self, batch: Batch, error: Exception) -> None:
         known = translate(error, self._database.name) if isinstance(error, sqlite3.Error) else None
         if known is not None:
-            batch.failed(known)
+            _tell(batch.failed, known)
             return
         members = batch.split()
         if len(members) <= 1:
-            batch.failed(error)
+            _tell(batch.failed, error)
             return
         for member in members:
             self.run(member)
 
     def _roll_back(self) -> None:
-        if self._connection is None or not self._connection.in_transaction:
+        if self._connection is None:
             return
         try:
-            self._connection.execute("ROLLBACK")
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
         except sqlite3.Error:
             _log.exception("could not roll back, opening %s again", self._database.name)
             self.close()
+
+
+def _tell(listener: Callable[..., None], *arguments: object) -> None:
+    """A listener that fails must not keep the others from hearing how their batch ended."""
+    try:
+        listener(*arguments)
+    except Exception:  # noqa: BLE001 - as above
+        _log.exception("a batch could not take its result")

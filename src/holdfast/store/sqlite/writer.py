@@ -106,7 +106,8 @@ class Writer:
         try:
             self._wakes.get(timeout=IDLE_S if self._checkpoints.pending else None)
         except Empty:
-            self._checkpoints.run(self._transactions.connection)
+            if self._transactions.is_connected:
+                self._checkpoints.run(self._transactions.connection)
 
     def _work(self, source: BatchSource) -> None:
         while True:
@@ -116,7 +117,8 @@ class Writer:
             if batch is None:
                 return
             self._transactions.run(batch)
-            self._checkpoints.after_commit(self._transactions.connection)
+            if self._transactions.is_connected:
+                self._checkpoints.after_commit(self._transactions.connection)
             if self._transactions.in_company:
                 time.sleep(uniform(0.5, 1.5) * _COURTESY_S)  # noqa: S311 - jitter, not a secret
 

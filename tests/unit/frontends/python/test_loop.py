@@ -610,7 +610,7 @@ async def unordered() -> list[str]:
 
 async def settled_futures() -> set[asyncio.Future[int]]:
     loop = asyncio.get_running_loop()
-    futures = {loop.create_future() for _ in range(20)}
+    futures = [loop.create_future() for _ in range(20)]
     for number, future in enumerate(futures):
         future.set_result(number)
     done, _ = await asyncio.wait(futures)

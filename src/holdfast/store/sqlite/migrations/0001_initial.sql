@@ -110,6 +110,7 @@ CREATE TABLE tasks (
     due_at        INTEGER,
     details       TEXT,
     progress      REAL,
+    last_failure  TEXT,
     PRIMARY KEY (execution_id, task_no),
     CHECK (task_no >= 1),
     CHECK (attempt >= 0),

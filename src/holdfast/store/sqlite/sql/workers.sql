@@ -11,6 +11,12 @@ DELETE FROM workers WHERE id IN (VALUES /*row*/(?)/*end*/);
 -- Worker sessions by id.
 SELECT id, org, host, pid, started_at, lease_until_at FROM workers WHERE id IN (VALUES /*row*/(?)/*end*/);
 
+-- name: orphaned
+-- Sessions that hold something although they are gone: their row was deleted while they still claimed.
+SELECT DISTINCT worker FROM ready WHERE worker IS NOT NULL AND worker NOT IN (SELECT id FROM workers)
+UNION
+SELECT DISTINCT worker FROM tasks WHERE worker IS NOT NULL AND worker NOT IN (SELECT id FROM workers);
+
 -- name: expired
 -- Worker sessions whose lease has run out.
 SELECT id, org, host, pid, started_at, lease_until_at FROM workers WHERE lease_until_at <= ? ORDER BY id;

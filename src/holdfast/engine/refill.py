@@ -1,0 +1,102 @@
+"""Handing waiting work to sessions that have room, in the transaction that makes the room.
+
+A batch that ends turns or tasks frees slots. If work is waiting, the same batch loads as much of it as will fit, oldest
+first, and hands it out: before its operations as far as there is room already, after them with the slots they have
+freed, and then what they themselves have made and could not place. So a long queue is worked off at the speed of commits.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from holdfast.engine.desk import Desk, Session, Tally
+from holdfast.engine.rules.leases import grant
+from holdfast.engine.rules.tasks import start_attempt
+from holdfast.engine.rules.workspace import Workspace
+from holdfast.model.executions import Execution, TaskRow
+from holdfast.store.protocol import LoadPlan, TaskClaim, TaskKey, TurnClaim
+
+MOST = 1_000
+
+
+class Refill:
+    """What one batch may hand to one session. Made when the batch is planned, used when it is decided."""
+
+    __slots__ = ("_session", "_task_index", "_task_limit", "_tasks", "_turn_index", "_turn_limit", "_turns")
+
+    def __init__(self, session: Session, plan: LoadPlan, freed_turns: int, freed_tasks: int) -> None:
+        self._session = session
+        request = session.request
+        self._turn_limit = self._task_limit = 0
+        if session.more_turns and request.builds:
+            self._turn_limit = min(max(session.free_turns, 0) + freed_turns, MOST)
+        if session.more_tasks and request.task_kinds:
+            self._task_limit = min(max(session.free_tasks, 0) + freed_tasks, MOST)
+        if self._turn_limit:
+            self._turn_index = len(plan.turn_claims)
+            plan.turn_claims.append(TurnClaim(request.org, request.queues, request.builds, self._turn_limit))
+        if self._task_limit:
+            self._task_index = len(plan.task_claims)
+            plan.task_claims.append(TaskClaim(request.org, request.queues, request.task_kinds, self._task_limit))
+
+    def begin(self, ws: Workspace, tally: Tally) -> None:
+        """Before the operations. If nothing older is left waiting, they may place their work at once."""
+        self._turns: deque[str] = deque(ws.loaded.turn_claims[self._turn_index] if self._turn_limit else ())
+        self._tasks: deque[TaskKey] = deque(ws.loaded.task_claims[self._task_index] if self._task_limit else ())
+        found_turns, found_tasks = len(self._turns), len(self._tasks)
+        self._hand_out(ws, tally)
+        if self._turn_limit:
+            tally.more_turns[self._session.id] = bool(self._turns) or found_turns >= self._turn_limit
+        if self._task_limit:
+            tally.more_tasks[self._session.id] = bool(self._tasks) or found_tasks >= self._task_limit
+
+    def finish(self, ws: Workspace, tally: Tally) -> None:
+        """After the operations."""
+        session = self._session
+        self._hand_out(ws, tally)
+        turns = tally.unplaced_turns.get(session.id, [])
+        tasks = tally.unplaced_tasks.get(session.id, [])
+        if not self._turns and not tally.more_turns.get(session.id, session.more_turns):
+            turns = [found for found in turns if not _give_turn(ws, tally, session, found)]
+        if not self._tasks and not tally.more_tasks.get(session.id, session.more_tasks):
+            tasks = [found for found in tasks if not _give_task(ws, tally, session, found)]
+        if self._turns or turns:
+            tally.more_turns[session.id] = True
+        if self._tasks or tasks:
+            tally.more_tasks[session.id] = True
+
+    def _hand_out(self, ws: Workspace, tally: Tally) -> None:
+        while self._turns and tally.has_turn_slot(self._session):
+            _give_turn(ws, tally, self._session, ws.loaded.executions[self._turns.popleft()])
+        while self._tasks and tally.has_task_slot(self._session):
+            task = ws.loaded.tasks.get(self._tasks.popleft())
+            if task is not None:
+                _give_task(ws, tally, self._session, task)
+
+
+def _give_turn(ws: Workspace, tally: Tally, session: Session, execution: Execution) -> bool:
+    """Lease it, unless there is no room. What an operation has closed or leased meanwhile needs no lease."""
+    if not execution.is_open or execution.ready is None or execution.ready.worker is not None:
+        return True
+    if not tally.has_turn_slot(session):
+        return False
+    grant(ws, execution, session.id)
+    tally.turn_taken(session.id)
+    return True
+
+
+def _give_task(ws: Workspace, tally: Tally, session: Session, task: TaskRow) -> bool:
+    current = ws.loaded.tasks.get((task.execution_id, task.task_no))
+    if current is not task or task.worker is not None or task.not_before_at > ws.now:
+        return True
+    if not tally.has_task_slot(session):
+        return False
+    start_attempt(ws, task, session.id)
+    tally.task_taken(session.id)
+    return True
+
+
+def plan_refills(desk: Desk, plan: LoadPlan, freed_turns: int, freed_tasks: int) -> list[Refill]:
+    return [
+        Refill(session, plan, freed_turns, freed_tasks) for session in desk.sessions.values() if not session.draining
+    ]

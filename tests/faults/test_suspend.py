@@ -1,0 +1,124 @@
+"""A worker that is suspended past its lease: another takes over, and what the first one reports later is refused."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from holdfast import Engine
+from holdfast.model import events as e
+from tests.conftest import OpenEngine, until
+from tests.faults.conftest import Process, Spawn, lines, sound_records, value_of
+
+WORKER = {"lease_s": 1.0, "shutdown_grace_s": 2.0}
+
+
+@contextmanager
+def locked(database: Path) -> Iterator[None]:
+    """Nobody else can write meanwhile."""
+    connection = sqlite3.connect(database, timeout=10, isolation_level=None)
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        yield
+        connection.execute("ROLLBACK")
+    finally:
+        connection.close()
+
+
+async def suspend_with_report(worker: Process, report: str, execution_id: str, folder: Path, database: Path) -> None:
+    """Suspend the worker at the worst moment: its report is on the way and not yet written."""
+    with locked(database):
+        (folder / "gate").touch()
+        await until(lambda: ["sent", report, execution_id, worker.pid] in lines(folder, "reports"))
+        worker.suspend()
+
+
+def refusals(folder: Path, worker: Process) -> list[tuple[str, str]]:
+    """What this worker has reported in vain, and why."""
+    found = [line for line in lines(folder, "reports") if line[0] == "refused" and line[3] == worker.pid]
+    return [(name, why) for _, name, _, _, why in found]
+
+
+async def finishes_alone(api: Engine, worker: Process) -> bool:
+    """Whether this worker, the only one left, still takes work and does it."""
+    handle = await api.client.start_workflow("chores", "after")
+    await handle.result(timeout=15)
+    done = [event.body for event in await handle.history() if isinstance(event.body, e.TaskCompleted)]
+    return {str(worker.pid)} == {body.worker.split("-")[-2] for body in done}
+
+
+@pytest.mark.slow
+async def test_step_of_a_suspended_worker_is_recorded_once(
+    engine: OpenEngine, spawn: Spawn, folder: Path, database: Path
+):
+    """Its commit is refused with StaleClaim when it wakes; the other worker's result stands; it goes on working."""
+    first = await spawn("work", worker=WORKER, watched=True)
+    api = await engine()
+    handle = await api.client.start_workflow("long_step", "gate", workflow_id="one")
+    await until(lambda: lines(folder, "begun"))
+    second = await spawn("work", worker=WORKER)
+
+    await suspend_with_report(first, "complete_turn", handle.id, folder, database)
+    result = await handle.result(timeout=20)
+    first.wake()
+
+    await until(lambda: ("complete_turn", "StaleClaim") in refusals(folder, first))
+    assert [["one", first.pid], ["one", second.pid]] == lines(folder, "begun")
+    assert 0 == await second.stop()
+    assert await finishes_alone(api, first)
+    record = (await sound_records(database))[0]
+    (step,) = [event.body for event in record.history if isinstance(event.body, e.StepCompleted)]
+    assert result == value_of(step.result) == lines(folder, "ledger")[1][-1]
+
+
+@pytest.mark.slow
+async def test_task_of_a_suspended_worker_is_recorded_once(
+    engine: OpenEngine, spawn: Spawn, folder: Path, database: Path
+):
+    """Its report is refused with StaleAttempt when it wakes; the second attempt's result stands; it goes on working."""
+    first = await spawn("work", worker=WORKER, watched=True)
+    api = await engine()
+    handle = await api.client.start_workflow("long_chore", "gate", workflow_id="one")
+    await until(lambda: lines(folder, "begun"))
+    second = await spawn("work", worker=WORKER)
+
+    await suspend_with_report(first, "complete_task", handle.id, folder, database)
+    result = await handle.result(timeout=20)
+    first.wake()
+
+    await until(lambda: ("complete_task", "StaleAttempt") in refusals(folder, first))
+    assert [["one", 1, first.pid], ["one", 2, second.pid]] == lines(folder, "begun")
+    assert 0 == await second.stop()
+    assert await finishes_alone(api, first)
+    record = (await sound_records(database))[0]
+    (done,) = [event.body for event in record.history if isinstance(event.body, e.TaskCompleted)]
+    assert (2, result) == (done.attempt, value_of(done.result))
+
+
+@pytest.mark.slow
+async def test_suspended_worker_that_finds_its_session_gone_goes_on(
+    engine: OpenEngine, spawn: Spawn, folder: Path, database: Path
+):
+    """Suspended in the middle of a step and of a task, it drops both when it wakes and works under a new session."""
+    first = await spawn("work", worker=WORKER, watched=True)
+    api = await engine()
+    handles = [await api.client.start_workflow(kind, "gate", workflow_id=kind) for kind in ("long_step", "long_chore")]
+    await until(lambda: len(lines(folder, "begun")) == 2)
+    second = await spawn("work", worker=WORKER)
+
+    first.suspend()
+    await until(lambda: len(lines(folder, "begun")) == 4)
+    first.wake()
+    await until(lambda: "had expired" in (folder / "log").read_text())
+    (folder / "gate").touch()
+
+    for handle in handles:
+        await handle.result(timeout=20)
+    assert 0 == await second.stop()
+    assert await finishes_alone(api, first)
+    history = [event.body for record in (await sound_records(database))[:2] for event in record.history]
+    assert 2 == sum(isinstance(body, e.StepCompleted | e.TaskCompleted) for body in history)
