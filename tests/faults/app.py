@@ -13,6 +13,7 @@ import json
 import logging
 import os
 import random
+import resource
 import secrets
 import signal
 import sys
@@ -33,6 +34,7 @@ from holdfast import (
     task,
     workflow,
 )
+from holdfast.errors import StorageFull
 
 FOLDER = Path()
 
@@ -98,6 +100,14 @@ def gated_chore(ctx: TaskContext, gate: str, key: str) -> str:
 @workflow
 async def collect(ctx: WorkflowContext, count: int) -> list[str]:
     return [await ctx.wait_for_signal("item", str) for _ in range(count)]
+
+
+@workflow
+async def collect_until_end(ctx: WorkflowContext) -> int:
+    count = 0
+    while await ctx.wait_for_signal("item", str) != "end":
+        count += 1
+    return count
 
 
 @workflow
@@ -186,6 +196,7 @@ else:
 
 WORKFLOWS = (
     collect,
+    collect_until_end,
     steps,
     chores,
     naps,
@@ -313,7 +324,32 @@ class Crowd:
         self._answered("result", key, 0, handle.id, await handle.result())
 
 
-ROLES = {"work": work, "send_items": send_items, "run_crowd": run_crowd}
+async def fill(options: dict[str, Any]) -> None:
+    """Meet the limit on the size of files, go on reading, and go on writing when the limit is lifted."""
+    async with engine_of(options, working=True) as engine:
+        print("ready", flush=True)
+        handle = await engine.client.start_workflow(collect_until_end, workflow_id="bag")
+        _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, hard))
+        taken = 0
+        while True:
+            try:
+                answer = await handle.signal("item", f"{taken:010}{'x' * 20_000}")
+            except StorageFull:
+                break
+            write_line("acknowledged", answer.signal_event_sequence, taken)
+            taken += 1
+        print("full", flush=True)
+        assert taken == (await handle.describe()).signal_count
+        print("readable", flush=True)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+        await handle.signal("item", "end")
+        print("resumed", flush=True)
+        assert taken == await handle.result(timeout=20)
+        print("done", flush=True)
+
+
+ROLES = {"work": work, "send_items": send_items, "run_crowd": run_crowd, "fill": fill}
 
 
 def main() -> None:

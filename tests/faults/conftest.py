@@ -52,13 +52,17 @@ class Process:
             self._process.kill()
         await self._process.communicate()
 
+    def terminate(self) -> None:
+        """Ask it to end."""
+        self._process.terminate()
+
     async def stop(self) -> int:
         """Ask it to end, and wait until it has."""
-        self._process.terminate()
+        self.terminate()
         return await self.ended()
 
-    async def ended(self) -> int:
-        await asyncio.wait_for(self._process.communicate(), 2 * PATIENCE_S)
+    async def ended(self, within_s: float = 2 * PATIENCE_S) -> int:
+        await asyncio.wait_for(self._process.communicate(), within_s)
         assert self._process.returncode is not None
         return self._process.returncode
 

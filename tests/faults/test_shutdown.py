@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from holdfast import EngineConfig, StoreConfig, WorkerConfig
 from holdfast.model import events as e
 from holdfast.model.executions import State
+from holdfast.testing.invariants import Record
 from tests.conftest import OpenEngine, until
 from tests.faults import app
 from tests.faults.conftest import Spawn, lines, sound_records, value_of
@@ -22,6 +24,11 @@ def config(grace_s: float, lease_s: float = LEASE_S) -> EngineConfig:
     return EngineConfig(
         store=StoreConfig(synchronous="normal"), worker=WorkerConfig(lease_s=lease_s, shutdown_grace_s=grace_s)
     )
+
+
+def outcomes(record: Record) -> list[e.StepCompleted | e.TaskCompleted]:
+    """What steps and tasks gave, in order."""
+    return [event.body for event in record.history if isinstance(event.body, e.StepCompleted | e.TaskCompleted)]
 
 
 async def test_running_task_and_step_finish_within_the_grace(engine: OpenEngine, folder: Path, database: Path):
@@ -72,7 +79,7 @@ async def test_work_longer_than_the_grace_is_handed_over(
     result = await second.client.workflow(handle.id).result(timeout=10)
 
     (record,) = await sound_records(database)
-    (outcome,) = [event.body for event in record.history if isinstance(event.body, e.StepCompleted | e.TaskCompleted)]
+    (outcome,) = outcomes(record)
     assert result == value_of(outcome.result)
     assert 1 == (outcome.attempt if isinstance(outcome, e.TaskCompleted) else outcome.attempts)
     assert 0 == record.head.crashes
@@ -92,10 +99,8 @@ async def test_queued_tasks_are_left_for_others(engine: OpenEngine, folder: Path
         await second.client.workflow(handle.id).result(timeout=10)
 
     records = await sound_records(database)
-    attempts = [
-        event.body.attempt for record in records for event in record.history if isinstance(event.body, e.TaskCompleted)
-    ]
-    assert [1] * 5 == attempts
+    bodies = [body for record in records for body in outcomes(record)]
+    assert [1] * 5 == [body.attempt for body in bodies if isinstance(body, e.TaskCompleted)]
 
 
 async def test_chain_of_steps_goes_on_elsewhere(engine: OpenEngine, folder: Path, database: Path):
@@ -158,28 +163,44 @@ async def test_turns_in_progress_are_recorded_before_the_end(engine: OpenEngine,
     assert {0} == {record.head.crashes for record in records}
 
 
+TOLD_TO_END: dict[str, Any] = {"worker": {"lease_s": LEASE_S, "shutdown_grace_s": 0.2}}
+
+
 @pytest.mark.slow
 async def test_worker_process_told_to_end_hands_over(engine: OpenEngine, spawn: Spawn, folder: Path, database: Path):
-    """SIGTERM to a process with work in hand: it ends in order, and the other process does all of it without waiting."""
-    options = {"worker": {"lease_s": LEASE_S, "shutdown_grace_s": 0.2}}
+    """SIGTERM to a process with work in hand: another process does all of it without waiting for a lease."""
     api = await engine(config=config(1.0))
-    first = await spawn("work", **options)
+    first = await spawn("work", **TOLD_TO_END)
     handles = [
         await api.client.start_workflow(kind, "gate", workflow_id=f"{kind}-{number}")
         for number in range(5)
         for kind in ("long_step", "long_chore")
     ]
     await until(lambda: len(lines(folder, "begun")) == 10)
-    await spawn("work", **options)
+    await spawn("work", **TOLD_TO_END)
 
-    assert 0 == await first.stop()
+    first.terminate()
+    assert "stopped" == await first.line()
     await until(lambda: len(lines(folder, "begun")) == 20)
     (folder / "gate").touch()
 
     for handle in handles:
         await handle.result(timeout=10)
+    assert 0 == await first.ended()
     records = await sound_records(database)
-    attempts = [
-        event.body.attempt for record in records for event in record.history if isinstance(event.body, e.TaskCompleted)
-    ]
-    assert [1] * 5 == attempts
+    bodies = [body for record in records for body in outcomes(record)]
+    assert [1] * 5 == [body.attempt for body in bodies if isinstance(body, e.TaskCompleted)]
+
+
+@pytest.mark.slow
+async def test_process_ends_although_a_body_does_not(engine: OpenEngine, spawn: Spawn, folder: Path):
+    """A body in a thread can't be stopped; it must not keep a process alive that has handed its work over."""
+    api = await engine(config=config(1.0))
+    first = await spawn("work", **TOLD_TO_END)
+    for kind in ("long_step", "long_chore"):
+        await api.client.start_workflow(kind, "gate")
+    await until(lambda: len(lines(folder, "begun")) == 2)
+
+    first.terminate()
+
+    assert 0 == await first.ended(within_s=10)

@@ -10,6 +10,7 @@ import resource
 import sqlite3
 import sys
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from holdfast.config import StoreConfig
@@ -81,7 +82,8 @@ async def fill(bench: Bench, limit: int) -> None:
 
 async def main(what: str, path: str, *numbers: str) -> None:
     bench = await open_bench(path)
-    await {"count": count, "append": append, "fill": fill}[what](bench, *map(int, numbers))
+    works: dict[str, Callable[..., Awaitable[None]]] = {"count": count, "append": append, "fill": fill}
+    await works[what](bench, *map(int, numbers))
     await bench.store.close()
 
 

@@ -2,7 +2,7 @@ import asyncio
 import re
 import sqlite3
 import stat
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, closing
 from pathlib import Path
 
@@ -21,7 +21,9 @@ from holdfast.model.executions import Execution, TaskRow
 from holdfast.store.protocol import BatchSource, Changes, Clock, Loaded, LoadPlan, Store
 from holdfast.store.sqlite import migrate, statements
 from holdfast.store.sqlite.store import SqliteStore
+from holdfast.store.sqlite.transactions import Transactions
 from holdfast.testing.stores import Bench, OpenStore, StoreConformance
+from holdfast.testing.stores.bench import Member
 from holdfast.testing.stores.records import ORG, an_execution, an_id
 from tests.conftest import until
 
@@ -188,7 +190,7 @@ async def test_closed_store_refuses_reads(open_store):
 
 
 @pytest.fixture
-def schema() -> sqlite3.Connection:
+def schema() -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(":memory:")) as connection:
         for migration in migrate.migrations():
             connection.executescript(migration.text)
@@ -242,6 +244,39 @@ async def test_rows_that_break_the_rules_are_refused(path, open_store, sql):
 # --- when things go wrong ------------------------------------------------------------------------------------------
 
 
+async def test_batch_is_told_after_its_commit(path, open_store):
+    """Whoever is told `committed` could be killed the next moment and would have been told the truth."""
+    bench = await Bench.opened(open_store)
+    found: list[tuple[str]] = []
+
+    class Witness(Member):
+        def committed(self) -> None:
+            with closing(sqlite3.connect(path)) as connection:
+                found.extend(connection.execute("SELECT id FROM executions"))
+            super().committed()
+
+    witness = Witness(LoadPlan(), lambda _: Changes(new_executions=[an_execution()]))
+    bench.source.waiting.append(witness)
+    bench.store.wake()
+    await witness.future
+
+    assert found == [(an_id(1),)]
+
+
+async def test_listener_that_fails_does_not_stop_the_writer(open_store, caplog):
+    """A bug in whoever waits for a batch is logged, and the next batch is written."""
+    bench = await Bench.opened(open_store)
+
+    class Broken(Member):
+        def committed(self) -> None:
+            raise KeyError("bug")
+
+    bench.source.waiting.append(Broken(LoadPlan(), lambda _: Changes()))
+    await bench.write(new_executions=[an_execution()])
+
+    assert "could not take its result" in caplog.text
+
+
 async def test_lock_held_beyond_the_deadline_is_busy_and_passes(path):
     """The batch is refused, reads go on, and the next batch is written when the lock is free."""
     bench = await Bench.opened(lambda clock, source: _open(path, clock, source, busy_deadline_s=0.05))
@@ -270,20 +305,27 @@ async def test_lock_held_for_a_moment_is_waited_for(path, open_store):
     assert await bench.store.executions(ORG, [an_id(1)]) == {an_id(1): an_execution()}
 
 
-async def test_lost_connection_is_opened_again(open_store):
+async def test_lost_connection_is_opened_again(path, open_store):
     """A connection that can't even roll back is thrown away, and with it what it knew."""
     bench = await Bench.opened(open_store)
     await bench.write(new_executions=[an_execution()])
 
     def close(loaded: Loaded) -> Changes:
-        bench.store._writer._transactions.connection.close()
+        writer_of(bench).connection.close()
         return Changes(new_executions=[an_execution(2)])
 
     (outcome,) = await bench.run_together([(LoadPlan(), close)])
 
     assert isinstance(outcome, sqlite3.Error)
+    _edit(path, "UPDATE executions SET last_seq = 5")
     loaded = await bench.load(executions={an_id(1), an_id(2)})
-    assert loaded.executions == {an_id(1): an_execution()}
+    assert loaded.executions == {an_id(1): an_execution(last_seq=5)}
+
+
+def writer_of(bench: Bench) -> Transactions:
+    """The inside of the writer, to break things there."""
+    assert isinstance(bench.store, SqliteStore)
+    return bench.store._writer._transactions
 
 
 async def _in_memory(clock: Clock, source: BatchSource) -> Store:
@@ -293,9 +335,9 @@ async def _in_memory(clock: Clock, source: BatchSource) -> Store:
 
 
 async def _open(
-    path: Path, clock: Clock = lambda: 0, source: BatchSource | None = None, **config: float
+    path: Path, clock: Clock = lambda: 0, source: BatchSource | None = None, busy_deadline_s: float = 30.0
 ) -> SqliteStore:
-    store = SqliteStore(path, StoreConfig(synchronous="normal", **config), clock)
+    store = SqliteStore(path, StoreConfig(synchronous="normal", busy_deadline_s=busy_deadline_s), clock)
     await store.open(source or Bench().source)
     return store
 

@@ -15,6 +15,7 @@ from holdfast.store.sqlite.store import SqliteStore
 from holdfast.testing.stores import Bench
 from holdfast.testing.stores.records import ORG, an_execution, an_id
 from tests.conftest import until
+from tests.stores.test_sqlite import writer_of
 from tests.stores.test_sqlite_processes import finish, history, start
 
 WAL_BYTES = 256 * 1024
@@ -61,7 +62,7 @@ def wal_bytes(path: Path) -> int:
 
 async def test_full_database_refuses_writes_until_there_is_space(bench, path):
     """Nothing of a refused batch is written, reads go on, writes resume by themselves."""
-    connection = bench.store._writer._transactions.connection
+    connection = writer_of(bench).connection
     filler = Filler(bench)
     connection.execute("PRAGMA max_page_count = 100")
     with pytest.raises(StorageFull) as raised:

@@ -27,6 +27,7 @@ class Session:
         "post",
         "queues",
         "request",
+        "suspect",
         "task_kinds",
         "waiter",
     )
@@ -35,8 +36,11 @@ class Session:
         self.id = request.session
         self.request = request
         # Whether work may be waiting in the store that this session could take: found by looking, set by missing.
-        self.more_turns = True
-        self.more_tasks = True
+        self.more_turns = bool(request.builds)
+        self.more_tasks = bool(request.task_kinds)
+        # An execution that was held when a worker was lost runs alone among its like, until it commits: the next loss
+        # then names the guilty one.
+        self.suspect: str | None = None
         self.queues = frozenset(request.queues)
         self.task_kinds = frozenset(request.task_kinds)
         self.free_turns = request.turn_slots
@@ -44,6 +48,11 @@ class Session:
         self.draining = False
         self.post: list[Work] = []
         self.waiter: asyncio.Future[list[Work]] | None = None
+
+    def look_again(self) -> None:
+        """Work may be waiting in the store."""
+        self.more_turns = bool(self.request.builds)
+        self.more_tasks = bool(self.request.task_kinds)
 
     @property
     def could_take_more(self) -> bool:
@@ -109,7 +118,17 @@ class Tally:
     placed is remembered, in case slots become free later in the same decision.
     """
 
-    __slots__ = ("_desk", "_tasks", "_turns", "more_tasks", "more_turns", "retired", "unplaced_tasks", "unplaced_turns")
+    __slots__ = (
+        "_desk",
+        "_suspects",
+        "_tasks",
+        "_turns",
+        "more_tasks",
+        "more_turns",
+        "retired",
+        "unplaced_tasks",
+        "unplaced_turns",
+    )
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
@@ -120,6 +139,7 @@ class Tally:
         self.unplaced_turns: dict[str, list[Execution]] = {}
         self.unplaced_tasks: dict[str, list[TaskRow]] = {}
         self.retired: set[str] = set()
+        self._suspects: dict[str, str | None] = {}
 
     def for_turn(self, execution: Execution) -> str | None:
         key = (execution.kind, execution.version)
@@ -129,8 +149,10 @@ class Tally:
                 continue
             if session.draining or session_id in self.retired:
                 continue
+            if not self.may_suspect(session, execution):
+                continue
             if self.has_turn_slot(session) and not self.more_turns.get(session_id, session.more_turns):
-                self.turn_taken(session_id)
+                self.turn_taken(session_id, execution)
                 return session_id
             self.unplaced_turns.setdefault(session_id, []).append(execution)
         return None
@@ -163,14 +185,28 @@ class Tally:
     def local_sessions(self) -> list[str]:
         return list(self._desk.sessions)
 
-    def turn_taken(self, session: str) -> None:
+    def may_suspect(self, session: Session, execution: Execution) -> bool:
+        """Whether the session may take it: one held when a worker was lost, only while it holds no other such."""
+        return not execution.crashes or self._suspects.get(session.id, session.suspect) is None
+
+    def turn_taken(self, session: str, execution: Execution) -> None:
         self._turns[session] = self._turns.get(session, 0) + 1
+        if execution.crashes:
+            self._suspects[session] = execution.id
 
     def task_taken(self, session: str) -> None:
         self._tasks[session] = self._tasks.get(session, 0) + 1
 
-    def turn_done(self, session: str) -> None:
+    def turn_done(self, session: str, execution: Execution) -> None:
         self._turns[session] = self._turns.get(session, 0) - 1
+        self.cleared(session, execution)
+
+    def cleared(self, session: str, execution: Execution) -> None:
+        """The execution has got through a turn, or is gone: the next suspect may be tried."""
+        found = self._desk.sessions.get(session)
+        if found is not None and self._suspects.get(session, found.suspect) == execution.id:
+            self._suspects[session] = None
+            self.more_turns[session] = True
 
     def task_done(self, session: str) -> None:
         self._tasks[session] = self._tasks.get(session, 0) - 1
@@ -183,3 +219,4 @@ class Tally:
             session.more_turns = self.more_turns.get(session_id, session.more_turns)
             session.more_tasks = self.more_tasks.get(session_id, session.more_tasks)
             session.draining = session.draining or session_id in self.retired
+            session.suspect = self._suspects.get(session_id, session.suspect)

@@ -48,7 +48,7 @@ from holdfast.store.protocol import ExecutionQuery, Store
 
 def _generator() -> Callable[[], int]:
     bits = random.Random().getrandbits  # noqa: S311 - see its use
-    return lambda: bits(74)
+    return lambda: bits(64)
 
 
 class LocalEngine:

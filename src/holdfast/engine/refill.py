@@ -2,7 +2,7 @@
 
 A batch that ends turns or tasks frees slots. If work is waiting, the same batch loads as much of it as will fit, oldest
 first, and hands it out: before its operations as far as there is room already, after them with the slots they have
-freed, and then what they themselves have made and could not place. So a long queue is worked off at the speed of commits.
+freed, and then what they themselves have made and could not place. A long queue is worked off at the speed of commits.
 """
 
 from __future__ import annotations
@@ -80,8 +80,9 @@ def _give_turn(ws: Workspace, tally: Tally, session: Session, execution: Executi
         return True
     if not tally.has_turn_slot(session):
         return False
-    grant(ws, execution, session.id)
-    tally.turn_taken(session.id)
+    if tally.may_suspect(session, execution):
+        grant(ws, execution, session.id)
+        tally.turn_taken(session.id, execution)
     return True
 
 

@@ -50,7 +50,10 @@ class TurnClaim(msgspec.Struct, frozen=True):
 
 
 class TaskClaim(msgspec.Struct, frozen=True):
-    """Ask for up to `limit` tasks without a worker whose `not_before_at` has passed."""
+    """Ask for up to `limit` tasks without a worker whose `not_before_at` has passed.
+
+    Highest priority first, then by the moment they became runnable, so that retries neither starve nor are starved.
+    """
 
     org: str
     queues: tuple[str, ...]
@@ -84,10 +87,12 @@ class LoadPlan:
 class Loaded:
     """What was found. `now` is the store's time at the beginning of the transaction.
 
-    Whatever refers to an execution (a key, a due timer, a claimed row, a held task) brings that execution along.
+    Whatever refers to an execution (a key, a due timer, a claimed row, a held task) brings that execution along; a task
+    or timer named in the plan does so even if its own row is gone. Records are the batch's own: it may change them.
     `turn_claims[i]` and `task_claims[i]` answer the plan's i-th claim; a row is handed to one claim only.
     `due_timers`, too, are in `timers`.
-    `held_turns`/`held_tasks` are those leased by a worker in `held_by` or by an expired one.
+    `expired_workers` have a `lease_until_at` of `now` or earlier. `held_turns`/`held_tasks` are those leased by a
+    worker in `held_by` or by an expired one.
     """
 
     now: int
@@ -223,10 +228,15 @@ class Store(Protocol):
 
     async def timers(self, org: str, execution_id: str) -> list[TimerRow]: ...
 
-    async def dead_letters(self, org: str, execution_id: str | None = None, limit: int = 100) -> list[DeadLetter]: ...
+    async def dead_letters(self, org: str, execution_id: str | None = None, limit: int = 100) -> list[DeadLetter]:
+        """The newest first."""
+        ...
 
     async def next_due_at(self) -> int | None:
-        """The earliest `fire_at` of a timer, `due_at` or `not_before_at` of a task, `not_before_at` of a ready row."""
+        """The earliest `fire_at` of a timer, `due_at` or `not_before_at` of a task, `not_before_at` of a ready row.
+
+        A `not_before_at` that has passed, or whose row is leased, does not count: nothing happens at that time.
+        """
         ...
 
     async def news_for(self, worker: str) -> list[tuple[str, int]]:

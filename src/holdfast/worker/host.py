@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 from holdfast.config import WorkerConfig
 from holdfast.contract.workers import Workers
 from holdfast.frontends.python.definitions import Registry
 from holdfast.replay.machine import Machine, Program
+from holdfast.worker.threads import BodyThreads
 
 log = logging.getLogger("holdfast.worker")
 
@@ -47,7 +47,7 @@ class Host:
         self.held = 0
         self.nothing_held: asyncio.Event
         self.loop: asyncio.AbstractEventLoop
-        self.threads: ThreadPoolExecutor
+        self.threads: BodyThreads
 
     def took(self) -> None:
         """One more execution is leased to this worker."""

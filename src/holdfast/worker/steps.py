@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 from collections.abc import Callable
 from inspect import iscoroutinefunction
 from typing import Any
@@ -19,15 +18,17 @@ from holdfast.worker.host import Host
 class RunningStep:
     """One step in this process. `request` is renewed when the program was replayed and asks for the same step again."""
 
-    __slots__ = ("_done", "_host", "_task", "request")
+    __slots__ = ("_done", "_host", "_stopped", "_task", "request")
 
     def __init__(self, host: Host, request: StepRequest, done: Callable[[RunningStep, StepOutcome], None]) -> None:
         self._host = host
         self._done = done
         self.request = request
+        self._stopped = False
         self._task = host.loop.create_task(self._run(), name=f"step {request.name}")
 
     def cancel(self) -> None:
+        self._stopped = True
         self._task.cancel()
 
     async def _run(self) -> None:
@@ -42,7 +43,10 @@ class RunningStep:
                 # Ours, or raised through us: the value can't be kept, however often the step is run.
                 self._finish(attempt, started_at, failure=failure_of(error))
                 return
-            except Exception as error:  # noqa: BLE001 - whatever a user's function raises is its failure
+            except BaseException as error:
+                # Also CancelledError or SystemExit of its own making; but not when it was us, or the end of the loop.
+                if self._stopped or self._host.loop.is_closed():
+                    raise
                 failure = failure_of(error)
                 if not request.retry.allows(failure, attempt):
                     self._finish(attempt, started_at, failure=failure)
@@ -74,7 +78,6 @@ async def call(host: Host, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any
     """Call a user's function: `async def` on the event loop, `def` in a thread."""
     if iscoroutinefunction(fn):
         return await fn(*args)
-    context = contextvars.copy_context()
-    result = await host.loop.run_in_executor(host.threads, lambda: context.run(fn, *args))
+    result = await host.threads.call(host.loop, fn, args)
     # A `def` (or partial, or callable object) may hand back a coroutine of its own.
     return await result if asyncio.iscoroutine(result) else result

@@ -170,7 +170,10 @@ class TaskRunner:
         except HoldfastError as error:
             # The arguments do not fit or the result can't be kept: another attempt would end the same way.
             return self._failure(work, _final(failure_of(error)))
-        except Exception as error:  # noqa: BLE001 - whatever a user's function raises is its failure
+        except BaseException as error:
+            # Also CancelledError or SystemExit of its own making; but not when it was us, or the end of the loop.
+            if running.context.is_cancelled or self._host.loop.is_closed():
+                raise
             return self._failure(work, failure_of(error))
         return CompleteTask(
             org=self._host.org,

@@ -8,7 +8,6 @@ import secrets
 import socket
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from holdfast.config import WorkerConfig
@@ -29,6 +28,7 @@ from holdfast.frontends.python.program import program_maker
 from holdfast.worker.heartbeats import Pulse
 from holdfast.worker.host import Host, log
 from holdfast.worker.tasks import TaskRunner
+from holdfast.worker.threads import BodyThreads
 from holdfast.worker.turns import ExecutionRunner
 
 REOPEN_S = 0.5
@@ -57,7 +57,7 @@ class Worker:
     async def start(self) -> None:
         host = self._host
         host.loop = asyncio.get_running_loop()
-        host.threads = ThreadPoolExecutor(host.config.task_threads, thread_name_prefix="holdfast-task")
+        host.threads = BodyThreads(host.config.task_threads)
         self._tasks = TaskRunner(host)
         self._pulse = Pulse(host, self._tasks, self._session_lost, self._tasks.stop_stale)
         await self._open_session()
@@ -179,4 +179,4 @@ class Worker:
         if self._poller is not None:
             self._poller.cancel()
             await asyncio.gather(self._poller, return_exceptions=True)
-        host.threads.shutdown(wait=False, cancel_futures=True)
+        host.threads.close()

@@ -74,7 +74,7 @@ def let_go(ws: Workspace, execution: Execution) -> None:
     """The turn is over and nothing is unseen: back to waiting."""
     ready = execution.ready
     if ready is not None and ready.worker is not None:
-        ws.place.turn_done(ready.worker)
+        ws.place.turn_done(ready.worker, execution)
     execution.ready = None
     ws.granted.pop(execution.id, None)
     ws.told.pop(execution.id, None)
@@ -87,7 +87,7 @@ def hand_back(ws: Workspace, execution: Execution, *, delay_s: float = 0.0, avoi
     ready = execution.ready
     assert ready is not None, "only a leased execution can be handed back"
     if ready.worker is not None:
-        ws.place.turn_done(ready.worker)
+        ws.place.turn_done(ready.worker, execution)
     ws.granted.pop(execution.id, None)
     execution.ready = Ready(
         since_at=ready.since_at,

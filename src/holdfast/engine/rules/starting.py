@@ -46,7 +46,7 @@ def _registered(row: DefinitionRow) -> int:
 
 def begin(ws: Workspace, request: StartWorkflow | SignalWithStart, version: str) -> Execution:
     """A new execution with its first event and its workflow key. The caller wakes it when all its events are there."""
-    new_id = execution_id(ws.now, ws.entropy())
+    new_id = execution_id(ws.now, len(ws.changes.new_executions), ws.entropy())
     workflow_id = request.workflow_id if request.workflow_id is not None else new_id
     execution = Execution(
         id=new_id,

@@ -34,7 +34,9 @@ class Placement(Protocol):
 
     def retire(self, session: str) -> None: ...
 
-    def turn_done(self, session: str) -> None: ...
+    def turn_done(self, session: str, execution: Execution) -> None: ...
+
+    def cleared(self, session: str, execution: Execution) -> None: ...
 
     def task_done(self, session: str) -> None:
         """The session has reported on a task, whether or not the report still counted."""
@@ -42,7 +44,7 @@ class Placement(Protocol):
 
 
 class Workspace:
-    """See the module's text. `entropy` gives 74 random bits; `place` knows the sessions of this process."""
+    """See the module's text. `entropy` gives 64 random bits; `place` knows the sessions of this process."""
 
     __slots__ = (
         "_new",

@@ -95,7 +95,10 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
 
     def _settle(self, ws: Workspace, execution: Execution, verdict: TurnVerdict, releasing: bool) -> None:
         execution.close_rounds = execution.close_rounds + 1 if verdict is TurnVerdict.UNREAD else 0
-        execution.crashes = 0
+        if execution.crashes:
+            execution.crashes = 0
+            if execution.ready is not None and execution.ready.worker is not None:
+                ws.place.cleared(execution.ready.worker, execution)
         execution.stuck = None
         ws.touch(execution)
         if releasing:

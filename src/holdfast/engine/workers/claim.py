@@ -13,7 +13,7 @@ class Claim(Operation[Desk, None]):
 
     def plan(self, plan: LoadPlan) -> None:
         for session in self.request.sessions.values():
-            session.more_turns = session.more_tasks = True
+            session.look_again()
 
     def decide(self, ws: Workspace) -> None:
         """Nothing to decide: see engine/refill.py."""

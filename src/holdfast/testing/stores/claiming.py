@@ -40,6 +40,7 @@ class Claiming:
 
         loaded = await bench.load(turn_claims=[turn_claim()])
         assert loaded.turn_claims == [[an_id(3), an_id(2), an_id(1), an_id(4)]]
+        assert (await bench.load(turn_claims=[turn_claim(2)])).turn_claims == [[an_id(3), an_id(2)]]
         assert loaded.executions.keys() == {an_id(number) for number in (1, 2, 3, 4)}
 
     async def test_order_holds_across_queues(self, open_store: OpenStore) -> None:
@@ -121,6 +122,7 @@ class Claiming:
 
         loaded = await bench.load(task_claims=[task_claim()])
         assert [task_no for _, task_no in loaded.task_claims[0]] == [4, 2, 1, 3]
+        assert (await bench.load(task_claims=[task_claim(2)])).task_claims == [loaded.task_claims[0][:2]]
         assert loaded.tasks.keys() == set(loaded.task_claims[0])
         assert loaded.executions.keys() == {execution.id}
 

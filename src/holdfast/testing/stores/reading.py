@@ -155,10 +155,10 @@ class Reading:
         assert await bench.store.news_for("w-9") == []
 
     async def test_inconsistencies_are_found(self, open_store: OpenStore) -> None:
-        """Unread events without a ready row; waits for timers and tasks without a row."""
+        """Unread events (maybe what it waits for) without a ready row; waits for timers and tasks without a row."""
         bench = await Bench.opened(open_store)
         waits = (Wait("timer", number=1), Wait("timer", number=2), Wait("task", number=1), Wait("signal", "s"))
-        asleep = an_execution(1, last_seq=3, seen_seq=2)
+        asleep = an_execution(1, last_seq=3, seen_seq=2, waiting_for=waits)
         deserted = an_execution(2, waiting_for=waits)
         await bench.write(new_executions=[asleep, deserted], new_timers=[a_timer(deserted, 2)])
 

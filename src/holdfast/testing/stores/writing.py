@@ -128,10 +128,12 @@ class Writing:
         bench = await Bench.opened(open_store)
         execution = an_execution(last_seq=1)
         await bench.write(new_executions=[execution], events=[(execution.id, some_events(1)[0])])
-        twice = Changes(events=[(execution.id, HistoryEvent(seq, START, TimerFired(timer_no=1))) for seq in (2, 1)])
+        events = [(execution.id, HistoryEvent(seq, START, TimerFired(timer_no=1))) for seq in (2, 1)]
+        twice = Changes(new_executions=[an_execution(2)], events=events)
         refused = await bench.run_together([(LoadPlan(), lambda _: twice)])
 
         assert isinstance(refused[0], Exception)
+        assert await bench.store.executions(ORG, [an_execution(2).id]) == {}
         assert [event.type for event in await bench.store.history(ORG, execution.id)] == ["SIGNAL_RECEIVED"]
 
     async def test_task_is_read_as_it_was_written(self, open_store: OpenStore) -> None:

@@ -438,3 +438,33 @@ async def test_many_steps_in_a_row(engine):
 
     assert sum(range(300)) == await handle.result(timeout=20)
     assert list(range(1, 301)) == [event.body.step_no for event in await steps(handle)]
+
+
+UNUSUAL = [asyncio.CancelledError("by itself"), StopIteration("empty"), SystemExit(3)]
+
+
+@pytest.mark.parametrize("error", UNUSUAL, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("plain", [False, True])
+async def test_whatever_a_step_raises_is_its_failure(engine, error, plain):
+    """Also what asyncio and Python treat in a special way: the workflow gets StepFailed and the worker lives on."""
+
+    def raise_it() -> None:
+        raise error
+
+    async def raise_it_async() -> None:
+        raise error
+
+    @workflow
+    async def stepping(ctx: WorkflowContext) -> str:
+        try:
+            await ctx.run(raise_it if plain else raise_it_async, retry=RetryPolicy(max_attempts=1))
+        except StepFailed as failed:
+            return await ctx.run(str, failed.error_type)
+        return "nothing was raised"
+
+    client = (await engine(workflows=[stepping])).client
+    handle = await client.start_workflow(stepping)
+
+    # Python itself turns a StopIteration that leaves a coroutine into a RuntimeError.
+    expected = {type(error).__name__, "RuntimeError" if isinstance(error, StopIteration) else ""}
+    assert await handle.result(timeout=3) in expected

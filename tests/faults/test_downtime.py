@@ -1,0 +1,77 @@
+"""What is due while no process is there: done when one is, once."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from holdfast.model import events as e
+from holdfast.model.executions import State
+from holdfast.testing.invariants import Record
+from tests.conftest import QUICK, OpenEngine, until
+from tests.faults import app
+from tests.faults.conftest import Spawn, read_file, sound_records
+
+
+def fired(record: Record) -> int:
+    return sum(isinstance(event.body, e.TimerFired) for event in record.history)
+
+
+async def test_timers_due_during_downtime_fire_once_after_restart(engine: OpenEngine, folder: Path, database: Path):
+    """Timers of a stopped engine fire late, never twice, never not at all; those not due yet wait."""
+    first = await engine(workflows=app.WORKFLOWS, config=QUICK)
+    for number in range(40):
+        await first.client.start_workflow(app.naps_once, 0.3 + number / 200)
+    later = await first.client.start_workflow(app.naps_once, 3600)
+    await until(lambda: _timers(database, 41))
+    await first.shutdown()
+    records = await sound_records(database)
+    due_at = max(timer.fire_at for record in records for timer in record.timers or () if record.head.id != later.id)
+    await until(lambda: time.time() * 1_000_000 > due_at)
+
+    second = await engine(workflows=app.WORKFLOWS, config=QUICK)
+    for record in records:
+        if record.head.id != later.id:
+            assert "awake" == await second.client.workflow(record.head.id).result(timeout=10)
+
+    records = await sound_records(database)
+    assert [1] * 40 + [0] == [fired(record) for record in records]
+
+
+async def _timers(database: Path, count: int) -> bool:
+    return count == sum(len(record.timers or ()) for record in await read_file(database))
+
+
+async def test_timers_that_two_engines_see_fire_once(engine: OpenEngine, folder: Path, database: Path):
+    """Two engines that both find the same timers due fire each of them once."""
+    first = await engine(workflows=app.WORKFLOWS, config=QUICK)
+    second = await engine(workflows=app.WORKFLOWS, config=QUICK)
+    handles = [await chosen.client.start_workflow(app.naps_once, 0.1) for _ in range(30) for chosen in (first, second)]
+
+    for handle in handles:
+        assert "awake" == await handle.result(timeout=10)
+
+    records = await sound_records(database)
+    assert [1] * 60 == [fired(record) for record in records]
+
+
+@pytest.mark.slow
+async def test_timers_of_a_killed_process_fire_once_after_restart(
+    engine: OpenEngine, spawn: Spawn, folder: Path, database: Path
+):
+    """The same after kill -9: another process fires what is due, although it has never heard of it."""
+    worker = await spawn("work", worker={"lease_s": 0.5})
+    api = await engine()
+    handles = [await api.client.start_workflow("naps_once", 0.5) for _ in range(20)]
+    await api.shutdown()
+    await worker.kill()
+    assert [State.OPEN] * 20 == [record.head.state for record in await sound_records(database)]
+
+    await spawn("work", worker={"lease_s": 0.5})
+    api = await engine()
+    for handle in handles:
+        assert "awake" == await api.client.workflow(handle.id).result(timeout=20)
+
+    assert [1] * 20 == [fired(record) for record in await sound_records(database)]
