@@ -43,6 +43,7 @@ class Follower(logging.Handler):
         self._stories: dict[str, Story] = {}
         self._tasks: dict[tuple[str, int], tuple[int, bool, float | None]] = {}
         self._records: list[logging.LogRecord] = []
+        self._looking = asyncio.Lock()  # two looks at once would tell everything twice
 
     async def follow(self) -> None:
         while True:
@@ -51,6 +52,11 @@ class Follower(logging.Handler):
 
     async def look(self) -> None:
         """Tell what is new since the last look, in the order in which it happened."""
+        async with self._looking:
+            for line in sorted(await self._news(), key=lambda line: line.at):
+                tell(line)
+
+    async def _news(self) -> list[Line]:
         page = await self._client.list_workflows()
         lines: list[Line] = []
         for view in page.items:
@@ -59,8 +65,7 @@ class Follower(logging.Handler):
             if any(wait.kind == "task" for wait in view.waiting_for):
                 lines += await self._new_attempts(view)
         lines += self._spoken({view.workflow_execution_id: view.workflow_id for view in page.items})
-        for line in sorted(lines, key=lambda line: line.at):
-            tell(line)
+        return lines
 
     def emit(self, record: logging.LogRecord) -> None:
         """From any thread; told at the next look."""

@@ -15,6 +15,7 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from examples import play
 from examples.lines import waits_line
@@ -28,7 +29,7 @@ CONFIG = EngineConfig(worker=WorkerConfig(lease_s=5.0, shutdown_grace_s=3.0))
 
 
 def url_of(db: Path) -> str:
-    return f"sqlite:///{db}"
+    return f"sqlite:///{quote(str(db))}"
 
 
 def main() -> None:

@@ -12,7 +12,6 @@ class Limits:
     signals_per_execution: int = 10_000
     payload_warning_bytes: int = 2 * 1024 * 1024
     payload_bytes: int = 64 * 1024 * 1024
-    id_bytes: int = 255
     page_size: int = 1_000
 
 

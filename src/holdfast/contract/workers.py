@@ -157,12 +157,15 @@ class CompleteTask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FailTask(msgspec.Struct, frozen=True, kw_only=True):
+    """`details` are the newest heartbeat details, if they were not sent yet: the next attempt gets them."""
+
     org: str
     session: str
     execution_id: str
     task_no: int
     token: Token
     failure: Failure
+    details: Raw | None = None
 
 
 class TaskBeat(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,7 +193,7 @@ class HeartbeatAnswer(msgspec.Struct, frozen=True):
     count."""
 
     alive: bool
-    stale: tuple[tuple[str, int], ...] = ()
+    stale: tuple[tuple[str, int, int], ...] = ()
 
 
 class Workers(Protocol):

@@ -6,7 +6,7 @@ _48_BITS = (1 << 48) - 1
 
 
 def execution_id(now_us: int, nth: int, entropy: int) -> str:
-    """A UUIDv7 of the microsecond, the place within it (0 to 16383) and 48 random bits: ids grow in order of creation."""
+    """A UUIDv7 of the microsecond, the place within it (0 to 16383) and 48 random bits: ids grow as they are made."""
     ms, us = divmod(now_us, 1000)
     high = (ms & _48_BITS) << 16 | 0x7 << 12 | us * 4096 // 1000
     low = 0x2 << 62 | (nth & 0x3FFF) << 48 | entropy & _48_BITS

@@ -12,6 +12,8 @@ from holdfast.errors import EngineStopped, Unavailable
 from holdfast.model.values import MICRO
 from holdfast.services.loops import Service, log
 
+RETRY_S = 0.5
+
 
 class Clockwork(Service):
     """`sessions_every_s`: how often to look for sessions that stopped reporting. What becomes due within `resolution_s`
@@ -39,8 +41,9 @@ class Clockwork(Service):
                 return
             except Unavailable as error:
                 log.warning("due work waits: %s", error)
-                await asyncio.sleep(0.5)
-            await self._sleep()
+                await asyncio.sleep(RETRY_S)
+            else:
+                await self._sleep()
 
     async def _pass(self) -> None:
         upkeep = self._upkeep

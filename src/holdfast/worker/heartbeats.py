@@ -28,13 +28,15 @@ class Pulse:
         host: Host,
         tasks: TaskRunner,
         lost: Callable[[str], None],
-        stale: Callable[[tuple[tuple[str, int], ...]], None],
+        stale: Callable[[tuple[tuple[str, int, int], ...]], None],
     ) -> None:
         self._host = host
         self._tasks = tasks
         self._lost = lost
         self._stale = stale
-        self._stop = threading.Event()
+        self._stopping = False
+        self._wake = threading.Event()
+        tasks.on_heartbeat_limit = self._wake.set
         self._loop_thread = threading.get_ident()
         self._turn: tuple[Work, float] | None = None
         self._warned = False
@@ -44,7 +46,8 @@ class Pulse:
         self._thread.start()
 
     def stop(self) -> None:
-        self._stop.set()
+        self._stopping = True
+        self._wake.set()
         if self._thread.is_alive():
             self._thread.join()
 
@@ -58,12 +61,16 @@ class Pulse:
     def _beat_on(self) -> None:
         lease_s = self._host.config.lease_s
         last = time.monotonic()
-        while not self._stop.wait(min(WATCH_S, lease_s / 6)):
+        every_s = lease_s / 3
+        while not self._stopping:
+            self._wake.wait(min(WATCH_S, every_s / 2))
+            self._wake.clear()
             hung = self._watch()
-            now = time.monotonic()
+            # Passed on three times within the tightest heartbeat time-out of what runs.
             tightest = self._tasks.shortest_heartbeat_s()
-            every_s = min(lease_s, tightest) / 3 if tightest is not None else lease_s / 3
-            if now - last >= every_s and not hung:
+            every_s = lease_s / 3 if tightest is None else min(lease_s, tightest) / 3
+            now = time.monotonic()
+            if now - last >= every_s and not hung and not self._stopping:
                 last = now
                 self._beat(lease_s)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 from holdfast.contract.workers import CompleteTask, FailTask, ReleaseWork, TaskBeat, TaskStop, TaskWork
-from holdfast.errors import HoldfastError, StaleAttempt, Unavailable, UnknownTaskKind
+from holdfast.errors import HoldfastError, InvalidRequest, StaleAttempt, Unavailable, UnknownTaskKind
 from holdfast.frontends.python.definitions import TaskDefinition
 from holdfast.frontends.python.failures import failure_of
 from holdfast.frontends.python.task_context import TaskContext, TaskInfo
@@ -34,6 +35,7 @@ class TaskRunner:
 
     def __init__(self, host: Host) -> None:
         self._host = host
+        self.on_heartbeat_limit: Callable[[], None] = lambda: None
         self._running: dict[tuple[str, int], RunningTask] = {}
         self._beats: dict[tuple[str, int], TaskBeat] = {}
         self._beats_lock = threading.Lock()
@@ -62,6 +64,8 @@ class TaskRunner:
         running = RunningTask(work, TaskContext(info, work.details, beat))
         self._running[key] = running
         self._idle.clear()
+        if work.timeouts.heartbeat_s is not None:
+            self.on_heartbeat_limit()
         running.job = self._host.loop.create_task(self._run(running), name=f"task {work.kind}")
 
     def stop(self, stop: TaskStop) -> None:
@@ -81,12 +85,9 @@ class TaskRunner:
         """All attempts that run here. From any thread."""
         return tuple((*key, running.work.token) for key, running in tuple(self._running.items()))
 
-    def stop_stale(self, keys: tuple[tuple[str, int], ...]) -> None:
-        for key in keys:
-            running = self._running.get(key)
-            if running is not None:
-                running.context.stop("stale")
-                running.job.cancel()
+    def stop_stale(self, attempts: tuple[tuple[str, int, int], ...]) -> None:
+        for execution_id, task_no, attempt in attempts:
+            self.stop(TaskStop(execution_id, task_no, attempt, "stale"))
 
     async def finish(self, grace_s: float) -> None:
         """Let what runs come to its end; after the grace, hand the rest back."""
@@ -186,6 +187,10 @@ class TaskRunner:
 
     async def _call(self, definition: TaskDefinition, running: RunningTask) -> Any:
         arguments: list[Any] = decode_args(running.work.input, definition.parameter_types)
+        if len(arguments) < definition.required:
+            raise InvalidRequest(
+                f"task {definition.kind!r} needs {definition.required} argument(s), got {len(arguments)}", field="args"
+            )
         if definition.wants_context:
             arguments.insert(0, running.context)
         return await call(self._host, definition.fn, tuple(arguments))
@@ -198,7 +203,13 @@ class TaskRunner:
             task_no=work.task_no,
             token=work.token,
             failure=failure,
+            details=self._unsent_details(work),
         )
+
+    def _unsent_details(self, work: TaskWork) -> Payload | None:
+        with self._beats_lock:
+            beat = self._beats.pop((work.execution_id, work.task_no), None)
+        return beat.details if beat is not None and beat.token == work.token else None
 
     async def _report(self, report: CompleteTask | FailTask) -> None:
         """Report until it is taken; work that is done must not be lost to a busy database."""

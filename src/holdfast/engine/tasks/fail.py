@@ -23,6 +23,8 @@ class Fail(Operation[FailTask, None]):
         task = ws.task(request.org, (request.execution_id, request.task_no), request.token)
         execution = ws.execution(request.org, request.execution_id)
         ws.place.task_done(request.session)
+        if request.details is not None:
+            task.details = request.details
         tasks.fail_attempt(ws, execution, task, request.failure)
 
     def undecided(self, ws: Workspace) -> None:

@@ -28,7 +28,11 @@ class Beat(Operation[Heartbeat, HeartbeatAnswer]):
             return HeartbeatAnswer(alive=False)
         worker.lease_until_at = ws.now + int(request.lease_s * MICRO)
         ws.changes.workers[worker.id] = worker
-        stale = [(key, number) for key, number, token in request.running if self._find(ws, key, number, token) is None]
+        stale = [
+            (key, number, token.epoch)
+            for key, number, token in request.running
+            if self._find(ws, key, number, token) is None
+        ]
         for beat in request.tasks:
             task = self._find(ws, beat.execution_id, beat.task_no, beat.token)
             if task is None:

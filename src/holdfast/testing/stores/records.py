@@ -19,7 +19,7 @@ OTHER_ORG = "rival"
 
 def an_id(number: int) -> str:
     """Ids in the order of their numbers."""
-    return execution_id(START + number * 1_000, number)
+    return execution_id(START + number * 1_000, 0, number)
 
 
 def an_execution(number: int = 1, **fields: Any) -> Execution:
