@@ -10,8 +10,8 @@ from typing import Protocol
 import msgspec
 from msgspec import Raw
 
-from holdfast.model.commands import StepOutcome, Turn
-from holdfast.model.events import HistoryEvent
+from holdfast.model.commands import Turn
+from holdfast.model.events import HistoryEvent, StepFinished
 from holdfast.model.executions import StuckReason
 from holdfast.model.values import NULL, Failure, TaskTimeouts, Token, Wait
 
@@ -106,7 +106,7 @@ class CompleteTurn(msgspec.Struct, frozen=True, kw_only=True):
     base_seq: int
     worker: str
     turns: tuple[Turn, ...] = ()
-    steps: tuple[StepOutcome, ...] = ()
+    steps: tuple[StepFinished, ...] = ()
     after_steps: Turn | None = None
     waiting_for: tuple[Wait, ...] | None = None
     unread: tuple[int, ...] = ()

@@ -51,20 +51,6 @@ Command = ScheduleTask | CancelTask | StartTimer | CancelTimer | CompleteWorkflo
 CLOSING = (CompleteWorkflow, FailWorkflow, CancelWorkflow)
 
 
-class StepOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """A step that has run: either `result` or `failure`. `up_to` is the turn that asked for it."""
-
-    up_to: int
-    step_no: int
-    name: str
-    result: Raw = NULL
-    failure: Failure | None = None
-    attempts: int = 1
-    started_at: int = 0
-    finished_at: int = 0
-    line: str = ""
-
-
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
     """One turn's commands, in the order in which the program made them."""
 

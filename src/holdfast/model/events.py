@@ -152,6 +152,10 @@ class StepFailed(TurnEvent, frozen=True, kw_only=True):
     line: str = ""
 
 
+StepFinished = StepCompleted | StepFailed
+"""How a step ended. The worker makes the event itself: `up_to` is the turn that asked for the step."""
+
+
 class TurnCompleted(TurnEvent, frozen=True, kw_only=True):
     """A turn that leaves no other row, or after which the execution went back to waiting."""
 

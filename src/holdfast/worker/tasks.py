@@ -16,7 +16,7 @@ from holdfast.frontends.python.task_context import TaskContext, TaskInfo
 from holdfast.model.payloads import decode_args, encode
 from holdfast.model.values import MICRO, Failure, Payload, Token
 from holdfast.worker.host import Host, log
-from holdfast.worker.steps import call
+from holdfast.worker.steps import call_plain
 
 RETRY_S = 0.2
 
@@ -193,7 +193,9 @@ class TaskRunner:
             )
         if definition.wants_context:
             arguments.insert(0, running.context)
-        return await call(self._host, definition.fn, tuple(arguments))
+        if definition.is_async:
+            return await definition.fn(*arguments)
+        return await call_plain(self._host, definition.fn, tuple(arguments))
 
     def _failure(self, work: TaskWork, failure: Failure) -> FailTask:
         return FailTask(

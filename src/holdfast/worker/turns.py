@@ -20,8 +20,8 @@ from msgspec import structs
 
 from holdfast.contract.workers import CompleteTurn, News, ParkTurn, ReleaseWork, TurnAnswer, TurnVerdict, TurnWork
 from holdfast.errors import DeterminismError, HoldfastError, ProgramError, StaleClaim, Unavailable
-from holdfast.model.commands import StepOutcome, Turn
-from holdfast.model.events import EventBody, HistoryEvent, StepCompleted, StepFailed
+from holdfast.model.commands import Turn
+from holdfast.model.events import HistoryEvent, StepFinished
 from holdfast.model.executions import StuckReason
 from holdfast.model.values import Token
 from holdfast.replay.machine import Machine, StepRequest, TurnResult
@@ -72,7 +72,7 @@ class ExecutionRunner:
         self._late: list[HistoryEvent] = []
         self._late_seq = 0
         self._unrecorded: list[Turn] = []
-        self._outcomes: list[StepOutcome] = []
+        self._outcomes: list[StepFinished] = []
         self._running: dict[int, RunningStep] = {}
         self._scheduled_at = 0
         self._started_at = 0
@@ -216,7 +216,7 @@ class ExecutionRunner:
                 return True
         return False
 
-    def _step_done(self, step: RunningStep, outcome: StepOutcome) -> None:
+    def _step_done(self, step: RunningStep, outcome: StepFinished) -> None:
         if self._running.get(outcome.step_no) is not step:
             return
         del self._running[outcome.step_no]
@@ -252,13 +252,13 @@ class ExecutionRunner:
         )
         self._send(request)
 
-    def _run_ahead(self, machine: Machine, turns: tuple[Turn, ...], steps: tuple[StepOutcome, ...]) -> Turn:
+    def _run_ahead(self, machine: Machine, turns: tuple[Turn, ...], steps: tuple[StepFinished, ...]) -> Turn:
         """Run the program on the results of `steps` as if they were already events: their numbers follow from the
         rows."""
         seq = self.known + sum(len(turn.commands) or 1 for turn in turns)
         for step in steps:
             seq += 1
-            machine.feed(HistoryEvent(seq, step.finished_at, _step_event(step)))
+            machine.feed(HistoryEvent(seq, step.finished_at, step))
         self._run_turn(machine)
         return self._unrecorded.pop()
 
@@ -406,21 +406,6 @@ class ExecutionRunner:
 
 def _seq(event: HistoryEvent) -> int:
     return event.seq
-
-
-def _step_event(step: StepOutcome) -> EventBody:
-    if step.failure is None:
-        return StepCompleted(
-            up_to=step.up_to, step_no=step.step_no, name=step.name, result=step.result, finished_at=step.finished_at
-        )
-    return StepFailed(
-        up_to=step.up_to,
-        step_no=step.step_no,
-        name=step.name,
-        failure=step.failure,
-        attempts=step.attempts,
-        finished_at=step.finished_at,
-    )
 
 
 def _stuck(error: ProgramError) -> StuckReason:

@@ -13,8 +13,8 @@ from holdfast.engine.rules.closing import bury_unread
 from holdfast.engine.rules.leases import check_holder, let_go
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.errors import InvalidRequest
-from holdfast.model.commands import CLOSING, CancelTask, CancelTimer, StepOutcome, Turn
-from holdfast.model.events import StepCompleted, StepFailed, TurnCompleted
+from holdfast.model.commands import CLOSING, CancelTask, CancelTimer, Turn
+from holdfast.model.events import TurnCompleted
 from holdfast.model.executions import Execution
 from holdfast.store.protocol import LoadPlan
 
@@ -51,7 +51,7 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
         for turn in turns:
             self._record_turn(ws, execution, turn, releasing and turn is last)
         for step in request.steps:
-            _record_step(ws, execution, step)
+            ws.append(execution, step)
         if ahead is not None:
             if ahead.up_to != execution.last_seq:
                 raise InvalidRequest(f"a turn ahead must see the last step ({execution.last_seq})", field="after_steps")
@@ -110,34 +110,3 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
 
 def _closes(turn: Turn) -> bool:
     return bool(turn.commands) and isinstance(turn.commands[-1], CLOSING)
-
-
-def _record_step(ws: Workspace, execution: Execution, step: StepOutcome) -> None:
-    if step.failure is None:
-        ws.append(
-            execution,
-            StepCompleted(
-                up_to=step.up_to,
-                step_no=step.step_no,
-                name=step.name,
-                result=step.result,
-                attempts=step.attempts,
-                started_at=step.started_at,
-                finished_at=step.finished_at,
-                line=step.line,
-            ),
-        )
-        return
-    ws.append(
-        execution,
-        StepFailed(
-            up_to=step.up_to,
-            step_no=step.step_no,
-            name=step.name,
-            failure=step.failure,
-            attempts=step.attempts,
-            started_at=step.started_at,
-            finished_at=step.finished_at,
-            line=step.line,
-        ),
-    )
