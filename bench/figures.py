@@ -78,10 +78,11 @@ def line(name: str, repetitions: Sequence[Sequence[Figure]], parameters: dict[st
     }
 
 
-def percentile(values: Sequence[float], percent: float) -> float:
+def percentile(values: Sequence[float], percent: int) -> float:
     """The value that `percent` of all do not exceed (nearest rank)."""
     ordered = sorted(values)
-    return ordered[max(0, min(len(ordered) - 1, round(percent / 100 * len(ordered) + 0.5) - 1))]
+    rank = -(-percent * len(ordered) // 100)
+    return ordered[max(rank, 1) - 1]
 
 
 def _yardstick(values: dict[str, Any]) -> dict[str, Any] | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable
 
 from bench.figures import Figure, percentile
 from bench.listening import EAR, listener
@@ -105,9 +106,11 @@ async def _rates(setting: Setting) -> tuple[Stopwatch, Stopwatch, Stopwatch]:
         return over_ids, new_ids, one_id
 
 
-async def _call(client: Client, callers: int, total: int, workflow_id: object) -> Stopwatch:
-    """Timed until all calls are answered; returns when the workflows have taken all of it in."""
-    assert callable(workflow_id), "a function from the call's number to a workflow id"
+async def _call(client: Client, callers: int, total: int, workflow_id: Callable[[int], str]) -> Stopwatch:
+    """Timed until all calls are answered; returns when the workflows have taken all of it in.
+
+    `workflow_id` gives the id for the call's number.
+    """
     before = EAR.seen
 
     async def call(number: int) -> None:

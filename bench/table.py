@@ -28,7 +28,7 @@ def _rows(found: dict[str, Any]) -> Iterable[Sequence[str]]:
 
 
 def _machine(found: dict[str, Any]) -> str:
-    """How fast bare Python was meanwhile: well below 100 %, others were using the machine, and the figure is too low."""
+    """How fast bare Python was meanwhile: well below 100 %, others were using the machine and the figure suffers."""
     speed = found["machine"]["python_speed"]
     return "" if speed is None else f"{speed:.0%}"
 

@@ -41,7 +41,10 @@ class Process:
         self._process.stdin.write(b"go\n")
 
     def suspend(self) -> None:
+        """Stop it where it is; returns when it stands still."""
         os.kill(self.pid, signal.SIGSTOP)
+        _, status = os.waitpid(self.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status)
 
     def wake(self) -> None:
         os.kill(self.pid, signal.SIGCONT)

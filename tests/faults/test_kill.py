@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import secrets
 from collections import defaultdict
@@ -14,7 +15,7 @@ import pytest
 from holdfast.model import events as e
 from holdfast.model.executions import State
 from holdfast.testing.invariants import Record, check_growth
-from tests.conftest import until
+from tests.conftest import OpenEngine, until
 from tests.faults.conftest import Spawn, lines, sound_records, value_of
 
 COUNT = 1_000
@@ -52,6 +53,42 @@ async def test_nothing_is_lost_when_the_process_is_killed_again_and_again(spawn:
     assert [] == check_growth(before, records)
     assert [State.COMPLETED] * COUNT == [record.head.state for record in records]
     assert [] == not_as_acknowledged(records, [*lines(folder, "acknowledged"), *lines(folder, "repeated")])
+    assert [] == not_as_it_happened(records, lines(folder, "ledger"))
+
+
+@pytest.mark.slow
+async def test_workers_killed_and_suspended_at_random_lose_nothing(
+    engine: OpenEngine, spawn: Spawn, folder: Path, database: Path
+):
+    """Two workers, one or the other killed or suspended beyond its lease again and again: all finish, nothing twice."""
+    seed = secrets.randbits(32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    options: dict[str, Any] = {"worker": {"lease_s": 0.5}, "engine": {"crash_attempts": 100}}
+    workers = [await spawn("work", **options) for _ in range(2)]
+    api = await engine()
+    kinds = ("steps", "chores", "naps")
+    handles = [
+        await api.client.start_workflow(kind, f"{kind}-{number}", workflow_id=f"{kind}-{number}")
+        for number in range(100)
+        for kind in kinds
+    ]
+    waiting = asyncio.gather(*(handle.result(timeout=60) for handle in handles))
+    for _ in range(6):
+        worker = chance.randrange(2)
+        if chance.random() < 0.5:
+            await workers[worker].kill()
+            workers[worker] = await spawn("work", **options)
+        else:
+            workers[worker].suspend()
+            await asyncio.wait([waiting], timeout=chance.uniform(0.4, 1.2))
+            workers[worker].wake()
+        await asyncio.wait([waiting], timeout=chance.uniform(0.0, 0.5))
+
+    await waiting
+
+    records = await sound_records(database)
+    assert [State.COMPLETED] * len(handles) == [record.head.state for record in records]
     assert [] == not_as_it_happened(records, lines(folder, "ledger"))
 
 

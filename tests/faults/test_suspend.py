@@ -19,7 +19,7 @@ WORKER = {"lease_s": 1.0, "shutdown_grace_s": 2.0}
 
 @contextmanager
 def locked(database: Path) -> Iterator[None]:
-    """Nobody else can write meanwhile."""
+    """Nobody else can write meanwhile: a process suspended in the middle of a commit would block all others."""
     connection = sqlite3.connect(database, timeout=10, isolation_level=None)
     try:
         connection.execute("BEGIN IMMEDIATE")
@@ -110,7 +110,8 @@ async def test_suspended_worker_that_finds_its_session_gone_goes_on(
     await until(lambda: len(lines(folder, "begun")) == 2)
     second = await spawn("work", worker=WORKER)
 
-    first.suspend()
+    with locked(database):
+        first.suspend()
     await until(lambda: len(lines(folder, "begun")) == 4)
     first.wake()
     await until(lambda: "had expired" in (folder / "log").read_text())

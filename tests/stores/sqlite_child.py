@@ -22,11 +22,13 @@ from holdfast.testing.stores import Bench
 from holdfast.testing.stores.records import ORG, an_execution, an_id
 
 PLAN = LoadPlan(executions={an_id(1)})
+# Small, so that checkpoints are part of everything that is tried.
+CONFIG = StoreConfig(checkpoint_wal_bytes=128 * 1024)
 
 
 async def open_bench(path: str) -> Bench:
     async def open_(_: Clock, source: BatchSource) -> Store:
-        store = SqliteStore(Path(path), StoreConfig(), lambda: time.time_ns() // 1000)
+        store = SqliteStore(Path(path), CONFIG, lambda: time.time_ns() // 1000)
         await store.open(source)
         return store
 

@@ -2,7 +2,7 @@ import asyncio
 import re
 import sqlite3
 import stat
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, closing
 from pathlib import Path
 
@@ -239,6 +239,31 @@ async def test_rows_that_break_the_rules_are_refused(path, open_store, sql):
 
     with pytest.raises(sqlite3.IntegrityError):
         _edit(path, sql)
+
+
+# --- reads ---------------------------------------------------------------------------------------------------------
+
+
+async def test_point_reads_that_wait_together_become_one_query(open_store):
+    """A thousand callers who wait for results do not make a thousand queries."""
+    bench = await Bench.opened(open_store)
+    made = [an_execution(number) for number in range(1, 1_001)]
+    await bench.write(new_executions=made)
+    queries: list[int] = []
+    assert isinstance(bench.store, SqliteStore)
+    reads = bench.store._opened.executions
+    fetch = reads._fetch
+
+    def counting(connection: sqlite3.Connection, ids: Sequence[str]) -> Iterable[tuple[str, str, Execution]]:
+        queries.append(len(ids))
+        return fetch(connection, ids)
+
+    reads._fetch = counting
+    found = await asyncio.gather(*(bench.store.executions(ORG, [execution.id]) for execution in made))
+
+    assert [list(answer.values()) for answer in found] == [[execution] for execution in made]
+    assert sum(queries) == 1_000
+    assert len(queries) < 50
 
 
 # --- when things go wrong ------------------------------------------------------------------------------------------

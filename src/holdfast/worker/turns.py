@@ -19,7 +19,7 @@ from typing import Any
 from msgspec import structs
 
 from holdfast.contract.workers import CompleteTurn, News, ParkTurn, ReleaseWork, TurnAnswer, TurnVerdict, TurnWork
-from holdfast.errors import DeterminismError, HoldfastError, ProgramError, StaleClaim, Unavailable
+from holdfast.errors import DeterminismError, EngineStopped, HoldfastError, ProgramError, StaleClaim, Unavailable
 from holdfast.model.commands import Turn
 from holdfast.model.events import HistoryEvent, StepFinished
 from holdfast.model.executions import StuckReason
@@ -273,6 +273,10 @@ class ExecutionRunner:
         error = None if done.cancelled() else done.exception()
         if not done.cancelled() and self.held:
             self._take_answer(request, done, error)
+        self._take_next()
+
+    def _take_next(self) -> None:
+        """A lease that arrived while something was in flight."""
         if self._next is not None and not self._busy:
             work, self._next = self._next, None
             self.work(work)
@@ -349,14 +353,25 @@ class ExecutionRunner:
         task.add_done_callback(self._background_done)
 
     def _background_done(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and task.exception() is not None:
-            log.error("execution %s could not be loaded", self.id, exc_info=task.exception())
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
             self._busy = False
-            self.drop()
+            if self.held:
+                log.error("execution %s could not be loaded", self.id, exc_info=error)
+                self._park(StuckReason(code="internal_error", message=f"its history could not be read: {error!r}"))
+        self._take_next()
 
     async def _load(self) -> None:
         """Read what is missing of the history: all of it for a program that has to be rebuilt."""
-        events = await self._host.workers.history(self._host.org, self.id, self.known)
+        while True:
+            try:
+                events = await self._host.workers.history(self._host.org, self.id, self.known)
+                break
+            except EngineStopped:
+                raise
+            except Unavailable as error:
+                log.warning("the history of execution %s can't be read yet: %s", self.id, error)
+                await asyncio.sleep(RETRY_S)
         self._busy = False
         if not self.held:
             return

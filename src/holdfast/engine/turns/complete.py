@@ -53,8 +53,6 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
         for step in request.steps:
             ws.append(execution, step)
         if ahead is not None:
-            if ahead.up_to != execution.last_seq:
-                raise InvalidRequest(f"a turn ahead must see the last step ({execution.last_seq})", field="after_steps")
             self._record_turn(ws, execution, ahead, releasing)
         if execution.is_open:
             self._settle(ws, execution, verdict, releasing)
@@ -68,6 +66,7 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
             raise InvalidRequest(
                 f"base_seq {request.base_seq} lies beyond the history ({execution.last_seq})", field="base_seq"
             )
+        self._check_shape()
         if ahead is not None and execution.last_seq > request.base_seq:
             return turns, None, TurnVerdict.STEPS_ONLY
         if turns and ahead is None and _closes(turns[-1]):
@@ -75,6 +74,23 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
             if unread and execution.close_rounds < CLOSE_ROUNDS:
                 return turns[:-1], None, TurnVerdict.UNREAD
         return turns, ahead, TurnVerdict.RECORDED
+
+    def _check_shape(self) -> None:
+        """Nothing may follow the end, and a turn ahead must have seen the last step and no more."""
+        request = self.request
+        turns = request.turns if request.after_steps is None else (*request.turns, request.after_steps)
+        for index, turn in enumerate(turns):
+            last = index == len(turns) - 1
+            inner = turn.commands[:-1] if last else turn.commands
+            if any(isinstance(command, CLOSING) for command in inner):
+                raise InvalidRequest("nothing may follow the command that ends the workflow", field="commands")
+        if request.after_steps is None:
+            if request.steps and turns and _closes(turns[-1]):
+                raise InvalidRequest("nothing may follow the command that ends the workflow", field="steps")
+            return
+        expected = request.base_seq + sum(len(turn.commands) or 1 for turn in request.turns) + len(request.steps)
+        if request.after_steps.up_to != expected:
+            raise InvalidRequest(f"a turn ahead of its steps must see event {expected}", field="after_steps")
 
     def _record_turn(self, ws: Workspace, execution: Execution, turn: Turn, releasing: bool) -> None:
         execution.seen_seq = max(execution.seen_seq, turn.up_to)

@@ -381,6 +381,33 @@ async def test_signals_during_a_step_are_seen_by_the_turn_after_it(engine):
     assert [False, [1, 2]] == await handle.result(timeout=10)
 
 
+@pytest.mark.parametrize("at_once", [1, 3])
+async def test_a_step_runs_once_whatever_comes_meanwhile(engine, at_once):
+    """Signals that arrive while steps run, or just as they end, make no step run again; each has one recorded outcome."""
+    ran = []
+    clients = []
+
+    async def signalling(execution_id: str, number: int) -> None:
+        ran.append(number)
+        for _ in range(2):
+            await clients[0].signal_workflow(execution_id, "item")
+
+    @workflow
+    async def stepping(ctx: WorkflowContext) -> int:
+        me = ctx.info.workflow_execution_id
+        for number in range(0, 12, at_once):
+            await asyncio.gather(*(ctx.run(signalling, me, number + offset) for offset in range(at_once)))
+        return len(await ctx.drain_signals("item"))
+
+    client = (await engine(workflows=[stepping])).client
+    clients.append(client)
+    handle = await client.start_workflow(stepping)
+
+    assert 24 == await handle.result(timeout=10)
+    assert list(range(12)) == ran
+    assert list(range(1, 13)) == sorted(event.body.step_no for event in await steps(handle))
+
+
 async def test_a_step_no_longer_wanted_is_stopped(engine):
     """When its await is cancelled, an async step is cancelled too, and its outcome is not recorded."""
     stopped = asyncio.Event()

@@ -1,0 +1,145 @@
+"""Histories of real runs, and the machine that replays them: shared by the tests of replay.
+
+A recording knows where a crash could have cut its history: everywhere except between the rows of one commit of a worker,
+which are there together or not at all. After each such cut the program is rebuilt from nothing and asked for its next
+move, which must be the recorded one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from holdfast import Engine
+from holdfast.frontends.python.definitions import workflow_definition
+from holdfast.frontends.python.program import program_maker
+from holdfast.model import events as e
+from holdfast.replay.journal import COMMAND_EVENTS, RECORDED_AS
+from holdfast.replay.machine import Machine, TurnResult
+
+Events = Sequence[e.HistoryEvent]
+
+
+class Commits:
+    """Watches the commits of an engine's worker: which rows of which execution were written together."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._spans: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        workers: Any = engine._local.workers
+        complete = workers.complete_turn
+
+        def watched(request: Any) -> Any:
+            answer = complete(request)
+            answer.add_done_callback(lambda done: self._note(request.execution_id, done))
+            return answer
+
+        workers.complete_turn = watched
+
+    def _note(self, execution_id: str, done: Any) -> None:
+        if not done.cancelled() and done.exception() is None:
+            self._spans[execution_id].append((done.result().first_seq, done.result().last_seq))
+
+    def cuts(self, execution_id: str, length: int) -> list[int]:
+        """After how many events the history could have ended."""
+        inside = {seq for first, last in self._spans[execution_id] for seq in range(first, last)}
+        return [length for length in range(1, length + 1) if length not in inside]
+
+
+def machine_for(fn: Callable[..., Any], execution_id: str = "execution") -> Machine:
+    definition = workflow_definition(fn)
+    assert definition is not None
+    return Machine(program_maker(definition, "default", execution_id))
+
+
+def replayed(fn: Callable[..., Any], history: Events, execution_id: str = "execution") -> Machine:
+    """The program as its history leaves it; DeterminismError if it makes other moves."""
+    machine = machine_for(fn, execution_id)
+    machine.replay(history)
+    return machine
+
+
+def turns_of(history: Events) -> list[int]:
+    """The `up_to` of every recorded turn, in order."""
+    return sorted({event.body.up_to for event in history if isinstance(event.body, e.TurnEvent)})
+
+
+def rows_of(history: Events, up_to: int) -> list[bytes]:
+    """What the turn asked for, as it was recorded."""
+    return [
+        e.encode_body(event.body)
+        for event in history
+        if isinstance(event.body, COMMAND_EVENTS) and event.body.up_to == up_to
+    ]
+
+
+def rows_for(turn: TurnResult) -> list[bytes]:
+    """What the turn asks for, as it would be recorded."""
+    return [
+        e.encode_body(RECORDED_AS[type(command)](up_to=turn.up_to, **msgspec.structs.asdict(command)))
+        for command in turn.commands
+    ]
+
+
+def check_invariants(history: Events) -> None:
+    """What holds for every history: no gaps, time never goes back, one outcome for everything, the end is the end."""
+    assert list(range(1, len(history) + 1)) == [event.seq for event in history]
+    assert sorted(event.at for event in history) == [event.at for event in history]
+    outcomes: list[tuple[str, int]] = []
+    for event in history:
+        body = event.body
+        if isinstance(body, e.StepCompleted | e.StepFailed):
+            outcomes.append(("step", body.step_no))
+        elif isinstance(body, e.TaskCompleted | e.TaskFailed):
+            outcomes.append(("task", body.task_no))
+        elif isinstance(body, e.TimerFired):
+            outcomes.append(("timer", body.timer_no))
+        if isinstance(body, e.TurnEvent):
+            assert body.up_to < event.seq
+    assert sorted(set(outcomes)) == sorted(outcomes), "something has two outcomes"
+    assert [] == [event.type for event in history[:-1] if event.body.TERMINAL]
+
+
+def check_whole(fn: Callable[..., Any], history: Events, execution_id: str) -> None:
+    """Replayed from nothing, a closed history makes exactly its recorded moves, to the end."""
+    machine = replayed(fn, history, execution_id)
+    assert machine.ended or not history[-1].body.TERMINAL
+    machine.close()
+
+
+def check_cuts(fn: Callable[..., Any], history: Events, execution_id: str, cuts: Sequence[int]) -> int:
+    """Cut at each of these places, rebuild, and compare the next move with the recorded one; how many were compared."""
+    compared = 0
+    for cut in cuts:
+        prefix = history[:cut]
+        known = set(turns_of(prefix))
+        coming = [up_to for up_to in turns_of(history[cut:]) if up_to not in known]
+        if not coming:
+            check_whole(fn, prefix, execution_id)
+            continue
+        _check_next_turn(fn, history, execution_id, cut, coming[0])
+        compared += 1
+    return compared
+
+
+def _check_next_turn(fn: Callable[..., Any], history: Events, execution_id: str, cut: int, up_to: int) -> None:
+    # What came later than the turn saw had not come yet, as far as that turn could know.
+    seen = [event for event in history[:cut] if event.seq <= up_to or isinstance(event.body, e.TurnEvent)]
+    machine = replayed(fn, seen, execution_id)
+    waiting_steps = {step.step_no: step.name for step in machine.unstarted_steps()}
+    for event in history[cut:]:
+        body = event.body
+        if isinstance(body, e.StepCompleted | e.StepFailed) and body.up_to <= machine.up_to:
+            assert body.name == waiting_steps.get(body.step_no), f"cut after {cut}: step {body.step_no} is not asked for"
+        if event.seq <= up_to:
+            machine.feed(event)
+    turn = machine.turn()
+    assert up_to == turn.up_to
+    assert rows_of(history, up_to) == rows_for(turn), f"cut after {cut}: the turn up to {up_to} asks for something else"
+    for event in history:
+        body = event.body
+        if isinstance(body, e.TurnCompleted) and body.up_to == up_to and body.waiting_for:
+            assert body.waiting_for == machine.waits(), f"cut after {cut}: waits for something else"
+    machine.close()
