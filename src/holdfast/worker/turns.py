@@ -342,7 +342,9 @@ class ExecutionRunner:
         if self._host.draining and not self._running and not self._outcomes:
             self._give_back()
             return
-        self._start_steps(machine)
+        # With news the turn comes first: the outcome of a step may be among them.
+        if not machine.has_news:
+            self._start_steps(machine)
         self._advance()
 
     # --- the rest ---
