@@ -25,7 +25,7 @@ QUICK = EngineConfig(store=StoreConfig(synchronous="normal"), worker=WorkerConfi
 
 
 class OpenEngine(Protocol):
-    """The `engine` fixture. Every call opens another Engine; all of one test use the same file unless told otherwise."""
+    """The `engine` fixture. Every call opens another Engine; those of one test share a file unless told otherwise."""
 
     async def __call__(
         self,

@@ -51,8 +51,8 @@ def write_line(name: str, *words: object) -> None:
 
 
 def pass_gate(name: str) -> None:
-    """Wait, in a thread, until the test has opened the gate."""
-    while not (FOLDER / name).exists():
+    """Wait, in a thread, until the test has opened the gate, for all or for this process."""
+    while not (FOLDER / name).exists() and not (FOLDER / f"{name}-{os.getpid()}").exists():
         time.sleep(0.003)
 
 
@@ -94,12 +94,31 @@ def gated_chore(ctx: TaskContext, gate: str, key: str) -> str:
     return value
 
 
+@task
+def resumed_chore(ctx: TaskContext, gate: str) -> list[int]:
+    """Tells how far the attempt before got, if there was one."""
+    before: int | None = ctx.last_details(int)
+    if before is None:
+        ctx.heartbeat(7)
+        pass_gate(gate)
+    return [ctx.info.attempt, before or 0]
+
+
 # --- workflows ----------------------------------------------------------------------------------------------------
 
 
 @workflow
 async def collect(ctx: WorkflowContext, count: int) -> list[str]:
     return [await ctx.wait_for_signal("item", str) for _ in range(count)]
+
+
+@workflow
+async def collect_some(ctx: WorkflowContext, most: int) -> list[str]:
+    """Ends as soon as nothing more is there: the next signal begins another execution."""
+    found = [await ctx.wait_for_signal("item", str)]
+    while ctx.has_signal("item") and len(found) < most:
+        found.append(await ctx.wait_for_signal("item", str))
+    return found
 
 
 @workflow
@@ -143,6 +162,11 @@ async def long_step(ctx: WorkflowContext, gate: str) -> str:
 @workflow
 async def long_chore(ctx: WorkflowContext, gate: str) -> str:
     return await ctx.task(gated_chore, gate, ctx.info.workflow_id)
+
+
+@workflow
+async def resumes(ctx: WorkflowContext, gate: str) -> list[int]:
+    return await ctx.task(resumed_chore, gate)
 
 
 @workflow
@@ -196,6 +220,7 @@ else:
 
 WORKFLOWS = (
     collect,
+    collect_some,
     collect_until_end,
     steps,
     chores,
@@ -203,6 +228,7 @@ WORKFLOWS = (
     listens,
     long_step,
     long_chore,
+    resumes,
     chain,
     listens_at_work,
     naps_once,
@@ -210,7 +236,7 @@ WORKFLOWS = (
     poison,
     changing,
 )
-TASKS = (chore, gated_chore)
+TASKS = (chore, gated_chore, resumed_chore)
 
 
 # --- roles --------------------------------------------------------------------------------------------------------
@@ -270,21 +296,26 @@ async def work(options: dict[str, Any]) -> None:
 
 
 async def send_items(options: dict[str, Any]) -> None:
-    """All its signal-with-start calls at once; prints the answers in the order of the calls."""
+    """Signal-with-start calls, ten at a time; prints the answers in the order of the calls."""
+    answers: list[Any] = []
     async with engine_of(options, working=False) as engine:
-        await started_signal()
-        answers = await asyncio.gather(
-            *(
-                engine.client.signal_with_start_workflow(
-                    "bag", collect, options["total"], signal_name="item", signal_value=f"{options['name']}-{number}"
-                )
-                for number in range(options["count"])
+
+        def send(number: int) -> Awaitable[Any]:
+            return engine.client.signal_with_start_workflow(
+                "bag",
+                options["kind"],
+                options["total"],
+                signal_name="item",
+                signal_value=f"{options['name']}-{number}",
             )
-        )
-    found = [
-        (answer.workflow_execution_id, answer.workflow_created, answer.signal_event_sequence) for answer in answers
-    ]
-    print(json.dumps(found), flush=True)
+
+        await started_signal()
+        for first in range(0, options["count"], 10):
+            answers += await asyncio.gather(*(send(number) for number in range(first, first + 10)))
+    print(
+        json.dumps([(one.workflow_execution_id, one.workflow_created, one.signal_event_sequence) for one in answers]),
+        flush=True,
+    )
 
 
 KINDS = (steps, chores, naps, listens)

@@ -6,8 +6,10 @@ import asyncio
 import json
 import os
 import signal
+import sqlite3
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -131,6 +133,18 @@ def lines(folder: Path, name: str) -> list[list[Any]]:
     except FileNotFoundError:
         return []
     return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith(b"\n")]
+
+
+@contextmanager
+def locked(database: Path) -> Iterator[None]:
+    """Nobody else can write meanwhile: a process suspended in the middle of a commit would block all others."""
+    connection = sqlite3.connect(database, timeout=10, isolation_level=None)
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        yield
+        connection.execute("ROLLBACK")
+    finally:
+        connection.close()
 
 
 def value_of(payload: Raw) -> Any:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from pathlib import Path
 
 import pytest
 
+from holdfast import Engine
 from holdfast.model import events as e
 from holdfast.model.executions import State
 from holdfast.testing.invariants import Record
 from tests.conftest import QUICK, OpenEngine, until
 from tests.faults import app
-from tests.faults.conftest import Spawn, read_file, sound_records
+from tests.faults.conftest import Spawn, locked, read_file, sound_records
 
 
 def fired(record: Record) -> int:
@@ -55,6 +57,36 @@ async def test_timers_that_two_engines_see_fire_once(engine: OpenEngine, folder:
 
     records = await sound_records(database)
     assert [1] * 60 == [fired(record) for record in records]
+
+
+async def test_timers_that_several_passes_see_at_once_fire_once(engine: OpenEngine, folder: Path, database: Path):
+    """Passes over the due timers that meet in one transaction fire each of them once."""
+    first = await engine(workflows=app.WORKFLOWS, config=QUICK)
+    for _ in range(20):
+        await first.client.start_workflow(app.naps_once, 0.1)
+    await until(lambda: _timers(database, 20))
+    await first.shutdown()
+    await until(lambda: _all_due(database))
+    local = Engine(f"sqlite:///{database}", config=QUICK)._local
+    await local.start()
+
+    with locked(database):
+        # While the first operation waits for the lock, the passes gather behind it and become one transaction.
+        first_in_line = local.upkeep.forget()
+        await until(lambda: not local.queue._waiting)
+        gathered = [local.upkeep.run_due() for _ in range(5)]
+    await first_in_line
+    passes = await asyncio.gather(*gathered)
+
+    await local.stop()
+    assert 20 == sum(due.timers_fired for due in passes)
+    assert [1] * 20 == [fired(record) for record in await sound_records(database)]
+
+
+async def _all_due(database: Path) -> bool:
+    return time.time() * 1_000_000 > max(
+        timer.fire_at for record in await read_file(database) for timer in record.timers or ()
+    )
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from holdfast import EngineConfig, WorkerConfig
 from holdfast.model import events as e
 from holdfast.model.executions import State
 from holdfast.testing.invariants import Record, check_growth
@@ -54,6 +55,58 @@ async def test_nothing_is_lost_when_the_process_is_killed_again_and_again(spawn:
     assert [State.COMPLETED] * COUNT == [record.head.state for record in records]
     assert [] == not_as_acknowledged(records, [*lines(folder, "acknowledged"), *lines(folder, "repeated")])
     assert [] == not_as_it_happened(records, lines(folder, "ledger"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kills", [1, 2])
+async def test_work_lost_with_a_killed_process_is_taken_up_side_by_side(
+    kills: int, engine: OpenEngine, spawn: Spawn, folder: Path, database: Path
+):
+    """Long steps and tasks that went down with a process all begin again; none waits for another one's end."""
+    options: dict[str, Any] = {"worker": {"lease_s": 0.5}}
+    worker = await spawn("work", **options)
+    api = await engine(config=EngineConfig(worker=WorkerConfig(lease_s=0.5)))
+    handles = [
+        await api.client.start_workflow(kind, "gate", workflow_id=f"{kind}-{number}")
+        for number in range(5)
+        for kind in ("long_step", "long_chore")
+    ]
+    for number in range(1, kills + 1):
+        await all_begun(folder, 10 * number)
+        await worker.kill()
+        worker = await spawn("work", **options)
+
+    await all_begun(folder, 10 * (kills + 1))
+    (folder / "gate").touch()
+
+    for handle in handles:
+        await handle.result(timeout=20)
+    await sound_records(database)
+
+
+async def all_begun(folder: Path, count: int) -> None:
+    await until(lambda: len(lines(folder, "begun")) >= count)
+
+
+@pytest.mark.slow
+async def test_next_attempt_knows_how_far_the_killed_one_got(
+    engine: OpenEngine, spawn: Spawn, folder: Path, database: Path
+):
+    """What a task told with its last heartbeat reaches the attempt after a kill."""
+    options: dict[str, Any] = {"worker": {"lease_s": 0.5}}
+    worker = await spawn("work", **options)
+    api = await engine()
+    handle = await api.client.start_workflow("resumes", "gate")
+
+    async def told() -> bool:
+        return any(row.details is not None for row in await handle.pending_tasks())
+
+    await until(told)
+    await worker.kill()
+    await spawn("work", **options)
+
+    assert [2, 7] == await handle.result(timeout=20)
+    await sound_records(database)
 
 
 @pytest.mark.slow

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.model.events import SignalReceived
+from holdfast.model.events import SignalReceived, WorkflowCompleted
+from holdfast.testing.invariants import Record
 from tests.conftest import OpenEngine
 from tests.faults import app
-from tests.faults.conftest import Process, Spawn, read_file, sound_records
+from tests.faults.conftest import Process, Spawn, read_file, sound_records, value_of
 
 PROCESSES, EACH = 4, 50
 TOTAL = PROCESSES * EACH
@@ -20,10 +21,10 @@ TOTAL = PROCESSES * EACH
 Answers = list[tuple[str, bool, int]]
 
 
-async def send_together(spawn: Spawn) -> list[Answers]:
+async def send_together(spawn: Spawn, kind: str = "collect") -> list[Answers]:
     """The answers each process got, in the order in which it called."""
     senders: list[Process] = [
-        await spawn("send_items", name=f"p{number}", count=EACH, total=TOTAL) for number in range(PROCESSES)
+        await spawn("send_items", name=f"p{number}", kind=kind, count=EACH, total=TOTAL) for number in range(PROCESSES)
     ]
     for sender in senders:
         sender.tell()
@@ -66,11 +67,42 @@ async def test_signals_that_race_with_a_running_execution_all_arrive_in_order(
     check_answers(answers)
     result = await working.client.workflow(answers[0][0][0], app.collect).result(timeout=20)
     (record,) = await read_file(database)
-    sent = [event.body.signal_value for event in record.history if isinstance(event.body, SignalReceived)]
-    assert [json.loads(bytes(value)) for value in sent] == result
+    values = [event.body.signal_value for event in record.history if isinstance(event.body, SignalReceived)]
+    assert [value_of(value) for value in values] == result
     assert TOTAL == len(set(result))
     for number in range(PROCESSES):
         assert [f"p{number}-{item}" for item in range(EACH)] == [
             item for item in result if item.startswith(f"p{number}-")
         ]
     await sound_records(database)
+
+
+@pytest.mark.slow
+async def test_signals_that_race_with_the_end_are_read_or_dead_letters(
+    engine: OpenEngine, spawn: Spawn, database: Path
+):
+    """Executions that end whenever they can: every acknowledged signal was read once or is a dead letter."""
+    working = await engine(workflows=[app.collect_some])
+
+    answers = await send_together(spawn, "collect_some")
+    last = await working.client.find_workflow("bag")
+    await last.result(timeout=20)
+
+    records = {record.head.id: record for record in await sound_records(database)}
+    accounted: list[str] = []
+    for record in records.values():
+        end = record.history[-1].body
+        assert isinstance(end, WorkflowCompleted)
+        dead = [letter.seq for letter in await working.client.dead_letters(record.head.id)]
+        accounted += value_of(end.result)
+        accounted += [sent(record, seq) for seq in dead]
+    assert sorted(f"p{number}-{item}" for number in range(PROCESSES) for item in range(EACH)) == sorted(accounted)
+    for number, each in enumerate(answers):
+        assert [f"p{number}-{item}" for item in range(EACH)] == [sent(records[where], seq) for where, _, seq in each]
+    assert len(records) == sum(created for each in answers for _, created, _ in each)
+
+
+def sent(record: Record, seq: int) -> str:
+    body = record.history[seq - 1].body
+    assert isinstance(body, SignalReceived)
+    return str(value_of(body.signal_value))

@@ -1,8 +1,8 @@
 """Histories of real runs, and the machine that replays them: shared by the tests of replay.
 
-A recording knows where a crash could have cut its history: everywhere except between the rows of one commit of a worker,
-which are there together or not at all. After each such cut the program is rebuilt from nothing and asked for its next
-move, which must be the recorded one.
+A crash could have cut a history everywhere except between the rows of one commit of a worker, which are there together
+or not at all. After each such cut the program is rebuilt from nothing and asked for its next move, which must be the
+recorded one.
 """
 
 from __future__ import annotations
@@ -24,10 +24,14 @@ Events = Sequence[e.HistoryEvent]
 
 
 class Commits:
-    """Watches the commits of an engine's worker: which rows of which execution were written together."""
+    """Watches the commits of engines' workers: which rows of which execution were written together."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, *engines: Engine) -> None:
         self._spans: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for engine in engines:
+            self.watch(engine)
+
+    def watch(self, engine: Engine) -> None:
         workers: Any = engine._local.workers
         complete = workers.complete_turn
 
@@ -132,7 +136,9 @@ def _check_next_turn(fn: Callable[..., Any], history: Events, execution_id: str,
     for event in history[cut:]:
         body = event.body
         if isinstance(body, e.StepCompleted | e.StepFailed) and body.up_to <= machine.up_to:
-            assert body.name == waiting_steps.get(body.step_no), f"cut after {cut}: step {body.step_no} is not asked for"
+            assert body.name == waiting_steps.get(body.step_no), (
+                f"cut after {cut}: step {body.step_no} is not asked for"
+            )
         if event.seq <= up_to:
             machine.feed(event)
     turn = machine.turn()

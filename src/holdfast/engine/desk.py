@@ -13,6 +13,8 @@ from holdfast.contract.workers import RegisterWorker, Work
 from holdfast.errors import HoldfastError, SessionLost
 from holdfast.model.executions import Execution, TaskRow
 
+SUSPECT_AFTER = 2
+
 
 class Session:
     """One registered worker of this process."""
@@ -28,6 +30,7 @@ class Session:
         "queues",
         "request",
         "suspect",
+        "suspect_seen",
         "task_kinds",
         "waiter",
     )
@@ -38,9 +41,10 @@ class Session:
         # Whether work may be waiting in the store that this session could take: found by looking, set by missing.
         self.more_turns = bool(request.builds)
         self.more_tasks = bool(request.task_kinds)
-        # An execution that was held when a worker was lost runs alone among its like, until it commits: the next loss
-        # then names the guilty one.
+        # An execution that was held whenever a worker was lost, twice or more, runs alone among its like until it
+        # commits or outlives a heartbeat: the next loss then names the guilty one.
         self.suspect: str | None = None
+        self.suspect_seen = False
         self.queues = frozenset(request.queues)
         self.task_kinds = frozenset(request.task_kinds)
         self.free_turns = request.turn_slots
@@ -119,6 +123,7 @@ class Tally:
     """
 
     __slots__ = (
+        "_beaten",
         "_desk",
         "_suspects",
         "_tasks",
@@ -140,6 +145,7 @@ class Tally:
         self.unplaced_tasks: dict[str, list[TaskRow]] = {}
         self.retired: set[str] = set()
         self._suspects: dict[str, str | None] = {}
+        self._beaten: set[str] = set()
 
     def for_turn(self, execution: Execution) -> str | None:
         key = (execution.kind, execution.version)
@@ -187,11 +193,11 @@ class Tally:
 
     def may_suspect(self, session: Session, execution: Execution) -> bool:
         """Whether the session may take it: one held when a worker was lost, only while it holds no other such."""
-        return not execution.crashes or self._suspects.get(session.id, session.suspect) is None
+        return execution.crashes < SUSPECT_AFTER or self._suspects.get(session.id, session.suspect) is None
 
     def turn_taken(self, session: str, execution: Execution) -> None:
         self._turns[session] = self._turns.get(session, 0) + 1
-        if execution.crashes:
+        if execution.crashes >= SUSPECT_AFTER:
             self._suspects[session] = execution.id
 
     def task_taken(self, session: str) -> None:
@@ -200,6 +206,17 @@ class Tally:
     def turn_done(self, session: str, execution: Execution) -> None:
         self._turns[session] = self._turns.get(session, 0) - 1
         self.cleared(session, execution)
+
+    def alive(self, session: str) -> None:
+        """The session has sent a heartbeat. A suspect that it held at the last one, too, is none: what takes long is a
+        step of it, not its death."""
+        found = self._desk.sessions.get(session)
+        if found is None or found.suspect is None:
+            return
+        self._beaten.add(session)
+        if found.suspect_seen:
+            self._suspects[session] = None
+            self.more_turns[session] = True
 
     def cleared(self, session: str, execution: Execution) -> None:
         """The execution has got through a turn, or is gone: the next suspect may be tried."""
@@ -219,4 +236,8 @@ class Tally:
             session.more_turns = self.more_turns.get(session_id, session.more_turns)
             session.more_tasks = self.more_tasks.get(session_id, session.more_tasks)
             session.draining = session.draining or session_id in self.retired
-            session.suspect = self._suspects.get(session_id, session.suspect)
+            if session_id in self._suspects:
+                session.suspect = self._suspects[session_id]
+                session.suspect_seen = False
+            elif session_id in self._beaten:
+                session.suspect_seen = session.suspect is not None

@@ -57,14 +57,21 @@ class Outcomes:
 
     def closed(self, key: Key, outcome: Outcome) -> None:
         self._open.discard(key)
+        waiting = self._waiting.pop(key, None)
+        if waiting is None:
+            self._remember(key, outcome)
+            return
+        for future in waiting:
+            if not future.done():
+                future.set_result(outcome)
+
+    def _remember(self, key: Key, outcome: Outcome) -> None:
+        """For whoever asks a little later."""
         result = getattr(outcome.last_event.body, "result", b"")
         if len(memoryview(result)) <= REMEMBERED_BYTES:
             self._recent[key] = outcome
             if len(self._recent) > REMEMBERED:
                 self._recent.popitem(last=False)
-        for future in self._waiting.pop(key, ()):
-            if not future.done():
-                future.set_result(outcome)
 
     def stop(self, error: BaseException) -> None:
         for futures in self._waiting.values():

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from hashlib import sha256
@@ -30,6 +31,8 @@ from holdfast.model.values import Token
 from holdfast.store.protocol import Changes, Loaded, LoadPlan
 
 Answer = TypeVar("Answer")
+log = logging.getLogger("holdfast.engine")
+
 AnyFuture = asyncio.Future[Any] | concurrent.futures.Future[Any]
 FULL_RETRY_S = 0.25
 
@@ -142,9 +145,10 @@ class OperationBatch:
 
     def committed(self) -> None:
         self._tally.apply()
-        self._queue.call(self._settle)
+        self._queue.settle(self)
 
-    def _settle(self) -> None:
+    def answer(self) -> None:
+        """Tell the callers, and this process, what the commit means. On the event loop."""
         _settle_all(self._members)
         self._queue.on_effects(self._effects)
 
@@ -205,6 +209,7 @@ class OperationQueue:
         self.entropy = entropy
         self.on_effects = on_effects
         self._waiting: deque[Member] = deque()
+        self._committed: deque[OperationBatch] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake: Callable[[], None] = lambda: None
 
@@ -246,6 +251,22 @@ class OperationQueue:
         while waiting and len(members) < limit:
             members.append(waiting.popleft())
         return OperationBatch(self, members)
+
+    def settle(self, batch: OperationBatch) -> None:
+        """From the writer. Waking the loop is a system call: under load several commits share one."""
+        self._committed.append(batch)
+        if len(self._committed) == 1:
+            self.call(self._answer_all)
+
+    def _answer_all(self) -> None:
+        committed = self._committed
+        while committed:
+            # Answered before it is taken out: a batch that comes meanwhile needs no wake-up of its own.
+            try:
+                committed[0].answer()
+            except Exception:  # noqa: BLE001 - one bad callback must not keep all other callers waiting for ever
+                log.exception("a committed batch could not be answered in full")
+            committed.popleft()
 
     def call(self, callback: Callable[[], object]) -> None:
         """Run something on the event loop, from the writer."""

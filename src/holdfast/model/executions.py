@@ -46,6 +46,7 @@ class Status(StrEnum):
         return self in OPEN_STATUSES
 
 
+CLOSED_STATUS: dict[State, Status] = {state: Status(state.value) for state in State if state is not State.OPEN}
 OPEN_STATUSES = frozenset({Status.PENDING, Status.RUNNING, Status.WAITING, Status.STUCK})
 
 
@@ -118,7 +119,7 @@ class Execution(msgspec.Struct, kw_only=True):
     @property
     def status(self) -> Status:
         if self.state is not State.OPEN:
-            return Status(self.state.value)
+            return CLOSED_STATUS[self.state]
         if self.ready is None:
             return Status.WAITING
         return Status.PENDING if self.ready.worker is None else Status.RUNNING

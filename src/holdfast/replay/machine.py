@@ -186,6 +186,9 @@ class Machine:
 
     def waits(self) -> tuple[Wait, ...]:
         """What the program is blocked on, for people; the first fifty."""
+        if not self._slots and len(self._waiters) == 1:
+            ((name, waiters),) = self._waiters.items()
+            return tuple(Wait("signal", name, 0, waiter.line) for waiter in waiters)
         found = [
             Wait(kind, slot.name, number, slot.line, slot.until_at) for (kind, number), slot in self._slots.items()
         ][:MAX_WAITS]

@@ -319,6 +319,9 @@ class ExecutionRunner:
 
     def _number_rows(self, request: CompleteTurn, answer: TurnAnswer) -> None:
         """Our rows have got their numbers; feed what came before them, if we have it. If not, it has to be read."""
+        if answer.first_seq == request.base_seq + 1:
+            self.known = answer.last_seq
+            return
         between = range(request.base_seq + 1, answer.first_seq)
         late = {event.seq: event for event in self._late}
         if all(seq in late for seq in between):
@@ -329,11 +332,12 @@ class ExecutionRunner:
 
     def _catch_up(self) -> None:
         """Take in what arrived while the commit or a read was in flight, then go on."""
-        late, self._late = self._late, []
-        if not self._absorb(sorted(late, key=_seq), self._late_seq) and self.held:
-            self._in_background(self._load())
-        else:
-            self._after_commit()
+        if self._late or self._late_seq > self.known:
+            late, self._late = self._late, []
+            if not self._absorb(sorted(late, key=_seq), self._late_seq) and self.held:
+                self._in_background(self._load())
+                return
+        self._after_commit()
 
     def _after_commit(self) -> None:
         machine = self._machine

@@ -174,7 +174,7 @@ async def test_an_unknown_execution_is_an_error(engine, verb):
 
 async def test_cancel_before_the_first_turn(engine):
     """A program that has not begun is cancelled at its first await; nothing it would have done happens."""
-    done = []
+    done: list[str] = []
 
     @workflow
     async def eager(ctx: WorkflowContext) -> None:
@@ -253,7 +253,7 @@ async def test_cancel_of_a_workflow_in_a_step(engine):
 
 async def test_terminate_ends_at_once(engine):
     """The program is not asked: no cleanup runs, and the reason is recorded."""
-    cleaned = []
+    cleaned: list[int] = []
 
     @workflow
     async def careful(ctx: WorkflowContext) -> None:

@@ -5,6 +5,7 @@ import sqlite3
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -51,7 +52,9 @@ async def refused(call, error, match):
 
 
 async def nothing_there(client):
-    return () == (await client.list_workflows()).items and {} == {k: v for k, v in (await client.count_workflows()).items() if v}
+    return () == (await client.list_workflows()).items and {} == {
+        k: v for k, v in (await client.count_workflows()).items() if v
+    }
 
 
 # --- who and what -----------------------------------------------------------------------------------------------------
@@ -267,6 +270,9 @@ async def test_good_names(client, name):
 BAD_DURATIONS = [-1, -0.001, float("nan"), float("inf"), timedelta(days=-1), 11 * 366 * 86_400, "1", None, True]
 
 
+NO_DURATION: Any = "1"  # None would mean: no limit
+
+
 @pytest.mark.parametrize("duration", BAD_DURATIONS)
 async def test_a_bad_duration_fails_the_workflow_where_it_stands(engine, duration):
     """Sleeps from nothing to ten years. The error is catchable, and no timer is recorded."""
@@ -276,7 +282,7 @@ async def test_a_bad_duration_fails_the_workflow_where_it_stands(engine, duratio
         caught = []
         for ask in (
             lambda: ctx.sleep(duration),
-            lambda: ctx.wait_for_signal("x", timeout="1" if duration is None else duration),
+            lambda: ctx.wait_for_signal("x", timeout=NO_DURATION if duration is None else duration),
         ):
             try:
                 await ask()
@@ -345,6 +351,9 @@ async def test_arguments_without_durable_form(engine):
     assert "TASK_SCHEDULED" not in [event.type for event in await handle.history()]
 
 
+NO_FUNCTION: Any = None
+
+
 @pytest.mark.parametrize("given", [print, 42, None])
 async def test_what_is_no_task(engine, given):
     """ctx.task and ctx.run say what they need."""
@@ -352,7 +361,7 @@ async def test_what_is_no_task(engine, given):
     @workflow
     async def broken(ctx: WorkflowContext) -> list[str]:
         caught = []
-        for ask in (lambda: ctx.task(given), lambda: ctx.run(None)):
+        for ask in (lambda: ctx.task(given), lambda: ctx.run(NO_FUNCTION)):
             try:
                 await ask()
             except InvalidRequest as error:
@@ -490,7 +499,7 @@ def test_undecorated_functions():
 def test_a_bad_database_url(url, tmp_path, monkeypatch):
     """Says what a URL looks like; no file is made."""
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InvalidDatabaseUrl, match="sqlite:///|text") as refused:
+    with pytest.raises(InvalidDatabaseUrl, match=r"sqlite:///|text") as refused:
         Engine(url)
 
     assert ("invalid_database_url", "url") == (refused.value.code, refused.value.field)

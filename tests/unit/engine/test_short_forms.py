@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+from functools import partial
 from uuid import uuid4
 
 import pytest
@@ -68,7 +69,11 @@ async def test_query_result_of_what_ended_without_one(engine):
     terminated = await running.start(wait_for_go)
     await running.cancel(cancelled)
     await running.client.terminate_workflow(terminated)
-    for execution, error in ((failed, WorkflowFailed), (cancelled, WorkflowCancelled), (terminated, WorkflowTerminated)):
+    for execution, error in (
+        (failed, WorkflowFailed),
+        (cancelled, WorkflowCancelled),
+        (terminated, WorkflowTerminated),
+    ):
         with pytest.raises(error):
             await running.client.workflow(execution).result(timeout=10)
         with pytest.raises(error):
@@ -123,7 +128,7 @@ async def test_recover_mends_rows_deleted_by_hand(engine, database):
     first = await engine(workflows=[signalled, sleeping, working])  # nobody runs the task yet
     executions = {fn: await first.start(fn) for fn in (signalled, sleeping, working)}
     for execution in executions.values():
-        await until(lambda execution=execution: is_open_and_waiting(first, execution))
+        await until(partial(is_open_and_waiting, first, execution))
     await first.shutdown()
     outside = await engine()
     await outside.client.signal_workflow(executions[signalled], "go", 1)

@@ -184,13 +184,11 @@ async def test_signal_with_start_of_an_unknown_kind_leaves_nothing(engine):
 
 
 async def test_two_hundred_callers_meet_in_one_execution(engine):
-    """200 concurrent signal-with-starts on one id: one execution, 200 signals, growing numbers, a history without gaps."""
+    """200 concurrent signal-with-starts on one id: one execution, 200 signals, growing numbers, no gap."""
     client = (await engine(workflows=[collect])).client
 
     async def call(number):
-        return await client.signal_with_start_workflow(
-            "w", collect, 200, signal_name="item", signal_value=number
-        )
+        return await client.signal_with_start_workflow("w", collect, 200, signal_name="item", signal_value=number)
 
     answers = await asyncio.gather(*(asyncio.create_task(call(number)) for number in range(200)))
     handle = client.workflow(answers[0].workflow_execution_id)
@@ -249,11 +247,12 @@ async def test_the_signal_beyond_the_limit_is_refused(engine, with_start):
         await handle.signal("item", n)
     await until(lambda: has_status(handle, Status.WAITING))
     before = await handle.history()
+    if with_start:
+        call = client.signal_with_start_workflow("w", collect, 4, signal_name="item")
+    else:
+        call = handle.signal("item", 3)
     with pytest.raises(SignalLimitReached, match=r"3 signals.*\(3\)") as refused:
-        if with_start:
-            await client.signal_with_start_workflow("w", collect, 4, signal_name="item")
-        else:
-            await handle.signal("item", 3)
+        await call
 
     assert "signal_limit" == refused.value.code
     assert {"execution_id": handle.id, "limit": 3} == refused.value.details

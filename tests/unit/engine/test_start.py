@@ -150,7 +150,7 @@ async def test_a_later_engine_makes_its_version_the_newest(engine):
 async def test_an_unknown_version_is_refused(engine):
     """The refusal names the versions there are, and nothing is started."""
     client = (await engine(workflows=[first_version])).client
-    with pytest.raises(UnknownWorkflowKind, match="no version '9'.*known: 1"):
+    with pytest.raises(UnknownWorkflowKind, match=r"no version '9'.*known: 1"):
         await client.start_workflow("versioned", version="9")
 
     assert () == (await client.list_workflows()).items
@@ -182,7 +182,12 @@ async def test_the_view_tells_what_was_started(engine):
     await until(lambda: is_waiting(handle))
     view = await handle.describe()
 
-    assert (handle.id, "w", "wait_for_go", "1") == (view.workflow_execution_id, view.workflow_id, view.kind, view.version)
+    assert (handle.id, "w", "wait_for_go", "1") == (
+        view.workflow_execution_id,
+        view.workflow_id,
+        view.kind,
+        view.version,
+    )
     assert (3, {"k": "v"}, None, 0) == (view.priority, view.metadata, view.closed_at, view.signal_count)
     assert before <= view.created_at <= view.updated_at <= datetime.now(UTC)
     assert [("signal", "go")] == [(wait.kind, wait.name) for wait in view.waiting_for]

@@ -14,7 +14,7 @@ from holdfast.contract.executions import Outcome
 from holdfast.contract.workers import Work
 from holdfast.errors import ExecutionNotFound, StaleAttempt
 from holdfast.model.events import EventBody, HistoryEvent
-from holdfast.model.executions import Execution, Status, TaskRow, TimerRow
+from holdfast.model.executions import CLOSED_STATUS, Execution, TaskRow, TimerRow
 from holdfast.model.values import Token
 from holdfast.store.protocol import Changes, Loaded, TaskKey
 
@@ -37,6 +37,8 @@ class Placement(Protocol):
     def turn_done(self, session: str, execution: Execution) -> None: ...
 
     def cleared(self, session: str, execution: Execution) -> None: ...
+
+    def alive(self, session: str) -> None: ...
 
     def task_done(self, session: str) -> None:
         """The session has reported on a task, whether or not the report still counted."""
@@ -191,4 +193,4 @@ class Workspace:
             self.due_at = at
 
     def close_outcome(self, execution: Execution, event: HistoryEvent) -> None:
-        self.closed.append(((execution.org, execution.id), Outcome(Status(execution.state.value), event)))
+        self.closed.append(((execution.org, execution.id), Outcome(CLOSED_STATUS[execution.state], event)))

@@ -28,6 +28,7 @@ class Beat(Operation[Heartbeat, HeartbeatAnswer]):
             return HeartbeatAnswer(alive=False)
         worker.lease_until_at = ws.now + int(request.lease_s * MICRO)
         ws.changes.workers[worker.id] = worker
+        ws.place.alive(worker.id)
         stale = [
             (key, number, token.epoch)
             for key, number, token in request.running

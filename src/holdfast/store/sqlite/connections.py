@@ -45,10 +45,7 @@ class Database:
         self.config = config
         self.clock = clock
         self.name = str(path) if path is not None else "the database in memory"
-
-    @property
-    def wal_path(self) -> Path | None:
-        return Path(f"{self.path}-wal") if self.path is not None else None
+        self.wal_path = Path(f"{path}-wal") if path is not None else None
 
     def open_writer(self) -> sqlite3.Connection:
         """The connection that writes, on a database whose schema is up to date."""

@@ -420,7 +420,9 @@ async def test_info_tells_which_execution_this_is(engine):
     @workflow(kind="the-kind", version="7")
     async def look(ctx: WorkflowContext) -> dict[str, object]:
         info = ctx.info
-        return {name: getattr(info, name) for name in ("org", "workflow_id", "kind", "version", "queue", "metadata")} | {
+        return {
+            name: getattr(info, name) for name in ("org", "workflow_id", "kind", "version", "queue", "metadata")
+        } | {
             "id": info.workflow_execution_id,
             "started": info.started_at == ctx.now(),
         }
@@ -549,7 +551,7 @@ async def test_waiting_for_nothing_parks_the_execution(engine, name, wait):
     async def blocked(ctx: WorkflowContext) -> None:
         await wait(ctx)
 
-    handle, reason = await stuck(engine, blocked)
+    _, reason = await stuck(engine, blocked)
 
     assert "blocked_forever" == reason.code
     assert "test_context.py" in reason.message
@@ -582,7 +584,7 @@ async def test_a_stuck_execution_keeps_its_signals_and_goes_on_after_a_fix(engin
     """Not failed: the next deploy takes it up at once, with everything that was sent meanwhile."""
 
     @workflow(kind="fixable")
-    async def broken(ctx: WorkflowContext) -> object:
+    async def broken(ctx: WorkflowContext) -> None:
         await asyncio.to_thread(print)
 
     @workflow(kind="fixable")
@@ -604,7 +606,7 @@ async def test_a_stuck_execution_keeps_its_signals_and_goes_on_after_a_fix(engin
 
 async def test_a_stuck_execution_can_be_tried_again_by_hand(engine):
     """`resume` says whether there was anything to resume; the same code gets stuck again."""
-    switch = []
+    switch: list[int] = []
 
     @workflow
     async def moody(ctx: WorkflowContext) -> str:

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -12,7 +14,7 @@ from tests.conftest import until
 
 
 @task
-async def echo(value: object) -> object:
+async def echo(value: Any) -> Any:
     return value
 
 
@@ -82,7 +84,8 @@ async def test_wait_for_the_first(engine):
 
     @workflow
     async def race(ctx: WorkflowContext) -> list[object]:
-        fast, slow = asyncio.ensure_future(ctx.task(echo, "fast")), asyncio.ensure_future(ctx.sleep(3600))
+        fast: asyncio.Future[Any] = ctx.task(echo, "fast")
+        slow: asyncio.Future[Any] = ctx.sleep(3600)
         done, pending = await asyncio.wait({fast, slow}, return_when=asyncio.FIRST_COMPLETED)
         for each in pending:
             each.cancel()
@@ -323,7 +326,7 @@ async def test_as_completed_over_tasks(engine):
 
     @workflow
     async def collect(ctx: WorkflowContext) -> list[object]:
-        jobs = [ctx.wait_for_signal("a"), ctx.wait_for_signal("b")]
+        jobs: list[asyncio.Future[Any]] = [ctx.wait_for_signal("a"), ctx.wait_for_signal("b")]
         return [await job for job in asyncio.as_completed(jobs)]
 
     handle = await start(engine, collect)
@@ -446,7 +449,7 @@ async def test_all_of_it_survives_losing_the_program(engine, rounds):
     handle = await running.client.start_workflow(everything)
     for value in ("a", "b", "c", "stop"):
         for _ in range(rounds):
-            await until(lambda: no_news(running, handle.id))
+            await until(partial(no_news, running, handle.id))
             await running.shutdown()
             running = await engine(workflows=[everything], tasks=TASKS)
         await running.client.signal_workflow(handle.id, "item", value)

@@ -116,7 +116,7 @@ async def test_waiting_emits_no_command(engine):
 
 
 async def test_the_history_shows_the_turn_around_the_signal(engine):
-    """WORKFLOW_TASK_COMPLETED says up to where the turn saw, when it was scheduled and started, by whom, and what it waits for."""
+    """WORKFLOW_TASK_COMPLETED: up to where the turn saw, when it was scheduled and started, by whom, its waits."""
 
     @workflow
     async def wait(ctx: WorkflowContext) -> None:

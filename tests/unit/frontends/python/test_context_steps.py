@@ -6,6 +6,7 @@ import functools
 import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 import pydantic
@@ -138,11 +139,15 @@ async def test_a_recorded_step_does_not_run_again(engine):
     """After a restart the program goes on from its results."""
     ran = []
 
+    def work(name: str) -> str:
+        ran.append(name)
+        return name
+
     @workflow
-    async def stepping(ctx: WorkflowContext) -> list[object]:
-        first = await ctx.run(lambda: ran.append("first") or "first", name="first")
+    async def stepping(ctx: WorkflowContext) -> list[str]:
+        first = await ctx.run(work, "first")
         await ctx.wait_for_signal("go")
-        return [first, await ctx.run(lambda: ran.append("second") or "second", name="second")]
+        return [first, await ctx.run(work, "second")]
 
     one = await engine(workflows=[stepping])
     handle = await one.client.start_workflow(stepping)
@@ -352,7 +357,7 @@ async def test_steps_run_at_the_same_time(engine):
 
     @workflow
     async def stepping(ctx: WorkflowContext) -> list[str]:
-        return await asyncio.gather(ctx.run(meet, "a"), ctx.run(meet, "b"))
+        return list(await asyncio.gather(ctx.run(meet, "a"), ctx.run(meet, "b")))
 
     assert ["a", "b"] == await outcome(engine, stepping)
 
@@ -383,9 +388,9 @@ async def test_signals_during_a_step_are_seen_by_the_turn_after_it(engine):
 
 @pytest.mark.parametrize("at_once", [1, 3])
 async def test_a_step_runs_once_whatever_comes_meanwhile(engine, at_once):
-    """Signals that arrive while steps run, or just as they end, make no step run again; each has one recorded outcome."""
+    """Signals that arrive while steps run, or just as they end, make no step run again; each has one outcome."""
     ran = []
-    clients = []
+    clients: list[Any] = []
 
     async def signalling(execution_id: str, number: int) -> None:
         ran.append(number)
