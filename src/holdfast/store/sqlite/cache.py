@@ -28,8 +28,8 @@ def copy_of(execution: Execution) -> Execution:
 
 
 def _with_ready(execution: Execution, ready: Ready | None) -> Execution:
-    twin: Execution = execution.__copy__()
-    twin.ready = ready.__copy__() if ready is not None else None
+    twin = copy(execution)
+    twin.ready = copy(ready) if ready is not None else None
     return twin
 
 
