@@ -19,18 +19,15 @@ from bench.setting import ROOT
 def run_all(names: Sequence[str], *, folder: Path, repetitions: int, quick: bool) -> Iterator[dict[str, Any]]:
     """The yardsticks, then what was asked for; one line each, when it is done."""
     wanted = [*YARDSTICKS, *(name for name in names if name not in YARDSTICKS)]
-    speed: float | None = None
     for number, name in enumerate(wanted, 1):
         _tell(f"[{number}/{len(wanted)}] {name}")
         began = time.perf_counter()
-        found = _run(name, folder, repetitions, quick, speed)
-        if name == "python" and "figure" in found:
-            speed = found["figure"]
+        found = _run(name, folder, repetitions, quick)
         _tell(f"[{number}/{len(wanted)}] {name}: {time.perf_counter() - began:.0f} s")
         yield found
 
 
-def _run(name: str, folder: Path, repetitions: int, quick: bool, speed: float | None) -> dict[str, Any]:
+def _run(name: str, folder: Path, repetitions: int, quick: bool) -> dict[str, Any]:
     answers = []
     for _ in range(repetitions):
         answer = _repetition(name, folder, quick)
@@ -43,13 +40,13 @@ def _run(name: str, folder: Path, repetitions: int, quick: bool, speed: float | 
         [[Figure(**figure) for figure in answer["figures"]] for answer in answers],
         dict(module.QUICK if quick else module.FULL),
     )
-    return found | {"machine": _machine(answers, speed)}
+    return found | {"machine": _machine(answers)}
 
 
-def _machine(answers: list[dict[str, Any]], speed: float | None) -> dict[str, float | None]:
-    """How fast bare Python was around the measurement, as part of the yardstick; and how many wanted to run."""
+def _machine(answers: list[dict[str, Any]]) -> dict[str, float]:
+    """How fast bare Python was around the measurement, as the yardstick `python` has it; and how many wanted to run."""
     return {
-        "python_speed": None if speed is None else round(median(answer["speed"] for answer in answers) / speed, 2),
+        "python_speed": round(median(answer["speed"] for answer in answers)),
         "load": round(median(answer["load"] for answer in answers), 1),
     }
 

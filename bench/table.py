@@ -9,28 +9,28 @@ _HEAD = ("benchmark", "figure", "", "min – max", "yardstick", "ratio", "target
 _LEFT = {0, 2}
 
 
-def table(lines: Iterable[dict[str, Any]]) -> str:
+def table(lines: Sequence[dict[str, Any]]) -> str:
     rows: list[Sequence[str]] = [_HEAD]
+    fastest = max((found["machine"]["python_speed"] for found in lines if "machine" in found), default=0)
     for found in lines:
-        rows.extend(_rows(found))
+        rows.extend(_rows(found, fastest))
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
     return "\n".join(_text(row, widths) for row in rows)
 
 
-def _rows(found: dict[str, Any]) -> Iterable[Sequence[str]]:
+def _rows(found: dict[str, Any], fastest: float) -> Iterable[Sequence[str]]:
     name = found["name"]
     if "error" in found:
         yield (f"{name}: {found['error']}", *[""] * (len(_HEAD) - 1))
         return
     figures = [found | {"name": found["measures"], "met": _met_itself(found)}, *found["also"]]
     for figure in figures:
-        yield (*_row(f"{name}: {figure['name']}", figure), _machine(found) if figure is figures[0] else "")
+        yield (*_row(f"{name}: {figure['name']}", figure), _machine(found, fastest) if figure is figures[0] else "")
 
 
-def _machine(found: dict[str, Any]) -> str:
-    """How fast bare Python was meanwhile: well below 100 %, others were using the machine and the figure suffers."""
-    speed = found["machine"]["python_speed"]
-    return "" if speed is None else f"{speed:.0%}"
+def _machine(found: dict[str, Any], fastest: float) -> str:
+    """Bare Python around this measurement, against the best of the run: if it was slow, so is the figure."""
+    return f"{found['machine']['python_speed'] / fastest:.0%}" if fastest else ""
 
 
 def _met_itself(found: dict[str, Any]) -> bool | None:

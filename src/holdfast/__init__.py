@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from holdfast.contract.executions import SignalResponse, SignalWithStartResponse
     from holdfast.contract.upkeep import RecoveryReport
     from holdfast.errors import HoldfastError, NonRetryable
+    from holdfast.frontends.python.composition import Outcome
     from holdfast.frontends.python.context import WorkflowContext, WorkflowInfo
     from holdfast.frontends.python.definitions import task, workflow
     from holdfast.frontends.python.task_context import TaskContext, TaskInfo
@@ -29,6 +30,7 @@ _HOMES = {
     "HoldfastError": "holdfast.errors",
     "Limits": "holdfast.config",
     "NonRetryable": "holdfast.errors",
+    "Outcome": "holdfast.frontends.python.composition",
     "RecoveryReport": "holdfast.contract.upkeep",
     "RetryPolicy": "holdfast.model.values",
     "SignalResponse": "holdfast.contract.executions",
@@ -54,6 +56,7 @@ __all__ = [
     "HoldfastError",
     "Limits",
     "NonRetryable",
+    "Outcome",
     "RecoveryReport",
     "RetryPolicy",
     "SignalResponse",

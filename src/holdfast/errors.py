@@ -38,6 +38,8 @@
     │   ├── TaskFailed
     │   │   └── TaskTimedOut
     │   ├── TaskWasCancelled
+    │   ├── AllFailed                  `ctx.any`: carries all outcomes
+    │   │   └── TooFewSucceeded        `ctx.n_of`: carries the outcomes so far
     │   └── SignalTimeout              also a TimeoutError
     └── ProgramError                   the program, not the execution, is at fault: parks it as stuck
         ├── DeterminismError
@@ -328,6 +330,22 @@ class TaskWasCancelled(WaitFailed):
     """The task was cancelled."""
 
     code = "task_cancelled"
+
+
+class AllFailed(WaitFailed):
+    """None of the items succeeded."""
+
+    code = "all_failed"
+
+    def __init__(self, message: str | None = None, *, outcomes: tuple[Any, ...] = ()) -> None:
+        super().__init__(message)
+        self.outcomes = outcomes
+
+
+class TooFewSucceeded(AllFailed):
+    """The number of successes asked for can't be reached any more."""
+
+    code = "too_few_succeeded"
 
 
 class SignalTimeout(WaitFailed, TimeoutError):

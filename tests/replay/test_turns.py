@@ -10,7 +10,7 @@ from msgspec import Raw
 from holdfast import EngineConfig, RetryPolicy, WorkerConfig, WorkflowContext, task, workflow
 from holdfast.errors import BlockedForever, DeterminismError, StepFailed, TaskFailed
 from holdfast.model import events as e
-from holdfast.model.commands import CompleteWorkflow, ScheduleTask, StartTimer
+from holdfast.model.commands import CancelTask, CompleteWorkflow, ScheduleTask, StartTimer
 from tests.conftest import QUICK, until
 from tests.replay.recording import (
     Commits,
@@ -656,3 +656,30 @@ def test_turns_and_rows_are_read_from_a_history():
     """The tools of these tests see what is there."""
     assert [1, 4, 7] == turns_of(TWO_TASKS)
     assert 1 == len(rows_of(TWO_TASKS, 4))
+
+
+def test_a_cancel_from_outside_names_the_line_that_asked():
+    """What is taken back by a cancel or a time-out carries the workflow's line, never one of the program around it."""
+
+    @workflow
+    async def program(ctx: WorkflowContext) -> None:
+        try:
+            async with asyncio.timeout(1):
+                await ctx.task("a")
+        finally:
+            await ctx.task("b")
+
+    def lines(*bodies: e.EventBody) -> list[str]:
+        machine = machine_for(program)
+        commands = []
+        for seq, body in enumerate((started(), *bodies), 1):
+            machine.feed(e.HistoryEvent(seq, seq * 1_000_000, body))
+            commands += machine.turn().commands
+        machine.close()
+        return [command.line for command in commands if isinstance(command, CancelTask)]
+
+    by_cancel = lines(e.CancelRequested())
+    by_time_out = lines(e.TimerFired(timer_no=1))
+
+    assert 1 == len(by_cancel) == len(by_time_out)
+    assert all(line.endswith("<locals>.program") for line in by_cancel + by_time_out)

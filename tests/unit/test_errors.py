@@ -54,6 +54,8 @@ CODES = {
     "TaskFailed": "task_failed",
     "TaskTimedOut": "task_timed_out",
     "TaskWasCancelled": "task_cancelled",
+    "AllFailed": "all_failed",
+    "TooFewSucceeded": "too_few_succeeded",
     "SignalTimeout": "signal_timeout",
     "ProgramError": "program_error",
     "DeterminismError": "nondeterminism",

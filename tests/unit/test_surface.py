@@ -15,6 +15,7 @@ LISTED = [
     "HoldfastError",
     "Limits",
     "NonRetryable",
+    "Outcome",
     "RecoveryReport",
     "RetryPolicy",
     "SignalResponse",

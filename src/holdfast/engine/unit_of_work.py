@@ -264,7 +264,7 @@ class OperationQueue:
             # Answered before it is taken out: a batch that comes meanwhile needs no wake-up of its own.
             try:
                 committed[0].answer()
-            except Exception:  # noqa: BLE001 - one bad callback must not keep all other callers waiting for ever
+            except Exception:
                 log.exception("a committed batch could not be answered in full")
             committed.popleft()
 

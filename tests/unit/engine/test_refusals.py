@@ -96,7 +96,7 @@ async def test_what_is_no_execution_id(client, call, nonsense):
         await client.find_workflow(nonsense)
 
 
-@pytest.mark.parametrize("given", [42, None, print, lambda ctx: None])
+@pytest.mark.parametrize("given", [42, None, print, dict, lambda ctx: None])
 async def test_what_is_no_workflow(client, given):
     """A function without @workflow, or no function at all."""
     error = await refused(client.start_workflow(given), InvalidRequest, "not a workflow.*@workflow")

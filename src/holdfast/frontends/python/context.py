@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from uuid import UUID
 
 from holdfast.errors import InvalidRequest
+from holdfast.frontends.python.composition import AllOf, AnyOf, NOf, Outcome, RaceOf, SettledOf, listed
 from holdfast.frontends.python.definitions import Duration, duration_s, task_definition, task_timeouts
 from holdfast.frontends.python.futures import (
     CallbackTimer,
@@ -25,6 +26,7 @@ from holdfast.frontends.python.futures import (
     TaskFuture,
     TimerFuture,
 )
+from holdfast.frontends.python.loop import WorkflowFuture
 from holdfast.model.commands import ScheduleTask
 from holdfast.model.names import NAME_BYTES, check_name, check_priority
 from holdfast.model.payloads import decode, encode_args
@@ -188,6 +190,30 @@ class WorkflowContext:
 
         future.number = self._machine.schedule_task(command, future)
         return future
+
+    # --- several things at once ---
+
+    def all(self, *items: Any) -> WorkflowFuture[list[Any]]:
+        """All results, in the order of the list. The first failure ends it and cancels the rest."""
+        return AllOf(self._loop, "all", listed(items))
+
+    def any(self, *items: Any) -> WorkflowFuture[Outcome]:
+        """The first success; the rest is cancelled. AllFailed when there is none."""
+        return AnyOf(self._loop, "any", listed(items))
+
+    def race(self, *items: Any) -> WorkflowFuture[Outcome]:
+        """The first to end, well or badly; the rest is cancelled."""
+        return RaceOf(self._loop, "race", listed(items))
+
+    def n_of(self, n: int, *items: Any) -> WorkflowFuture[list[Outcome]]:
+        """The first `n` successes, in the order in which they came; the rest is cancelled."""
+        if type(n) is not int or n < 1:
+            raise InvalidRequest(f"n must be a whole number of at least 1, not {n!r:.50}", field="n")
+        return NOf(self._loop, n, listed(items))
+
+    def settled(self, *items: Any) -> WorkflowFuture[list[Outcome]]:
+        """How each ended, in the order of the list; never raises for an item."""
+        return SettledOf(self._loop, "settled", listed(items))
 
     # --- time ---
 

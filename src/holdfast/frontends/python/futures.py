@@ -6,7 +6,7 @@ Each is its own slot in the machine: the outcome's event settles it, cancelling 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from holdfast import errors
 from holdfast.frontends.python.lines import calling_line
@@ -24,6 +24,8 @@ class DurableFuture(WorkflowFuture[T]):
 
     __slots__ = ("_hint", "_machine", "line", "name", "number", "until_at")
 
+    KIND: ClassVar[str] = ""
+
     def __init__(self, loop: DeterministicLoop, machine: Machine, name: str, hint: Any = Any) -> None:
         super().__init__(loop=loop)
         self.ordinal = loop.next_ordinal()
@@ -34,6 +36,11 @@ class DurableFuture(WorkflowFuture[T]):
         self.number = 0
         self._machine = machine
         self._hint = hint
+
+    @property
+    def id(self) -> str:
+        """What a composition's Outcome calls this item: the same on every replay."""
+        return f"{self.KIND}:{self.number or self.name}"
 
     def cancel(self, msg: Any | None = None) -> bool:
         if not self.done():
@@ -58,6 +65,7 @@ class DurableFuture(WorkflowFuture[T]):
 
 class TaskFuture(DurableFuture[T]):
     __slots__ = ()
+    KIND = "task"
 
     def settle(self, body: e.EventBody) -> None:
         if isinstance(body, e.TaskCompleted):
@@ -80,6 +88,7 @@ class TaskFuture(DurableFuture[T]):
 
 class StepFuture(DurableFuture[T]):
     __slots__ = ()
+    KIND = "step"
 
     def settle(self, body: e.EventBody) -> None:
         if isinstance(body, e.StepCompleted):
@@ -101,6 +110,7 @@ class StepFuture(DurableFuture[T]):
 
 class TimerFuture(DurableFuture[None]):
     __slots__ = ()
+    KIND = "timer"
 
     def settle(self, body: e.EventBody) -> None:
         if not self.done():
@@ -114,6 +124,7 @@ class SignalFuture(DurableFuture[T]):
     """Settled by the next signal of its name, or by its timer."""
 
     __slots__ = ("timer",)
+    KIND = "signal"
 
     timer: CallbackTimer | None
 

@@ -580,7 +580,9 @@ async def test_schedule_to_close_ends_all_attempts(engine):
     @workflow
     async def parent(ctx: WorkflowContext) -> list[object]:
         try:
-            await ctx.task(broken, retry=RetryPolicy(initial_interval_s=3600), schedule_to_close=60)
+            await ctx.task(
+                broken, retry=RetryPolicy(initial_interval_s=3600, max_interval_s=3600), schedule_to_close=60
+            )
         except TaskFailed as failed:
             return [type(failed).__name__, failed.attempts]
         return []
