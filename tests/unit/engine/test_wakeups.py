@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -159,7 +160,7 @@ async def test_a_small_cache_costs_time_not_results(engine, cached):
 
 async def test_the_slot_of_a_stale_report_is_free_again(engine):
     """Tasks that were cancelled while they ran give their slot back: others still run."""
-    clients = []
+    clients: list[Any] = []
 
     @task
     async def endless(execution_id: str) -> None:

@@ -558,8 +558,9 @@ async def test_waiting_for_nothing_parks_the_execution(engine, name, wait):
     assert "in test_waiting_for_nothing_parks_the_execution.<locals>.blocked" in reason.message
 
 
-async def test_a_program_that_spins_is_parked(engine):
+async def test_a_program_that_spins_is_parked(engine, monkeypatch):
     """A loop that never waits for anything durable is found and named; the worker goes on with others."""
+    monkeypatch.setattr("holdfast.frontends.python.loop.MAX_CALLBACKS", 10_000)  # a hundredth: the same, sooner
 
     @workflow
     async def spinning(ctx: WorkflowContext) -> None:
