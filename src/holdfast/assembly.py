@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -56,6 +57,14 @@ def open_store(url: str, config: EngineConfig, clock: Clock) -> Store:
     return SqliteStore(Path(path) if path else None, config.store, clock)
 
 
+def _spare_collector(threshold: int | None) -> tuple[int, int, int]:
+    """Let the collector look less often; what it was before. Somebody else's higher setting stays."""
+    before = gc.get_threshold()
+    if threshold is not None and gc.isenabled() and 0 < before[0] < threshold:
+        gc.set_threshold(threshold, *before[1:])
+    return before
+
+
 class Engine:
     """Engine, services and, when there are workflows or tasks, a worker: all in this process.
 
@@ -100,6 +109,7 @@ class Engine:
             return
         await self._local.start()
         self._running = True
+        self._gc_thresholds = _spare_collector(self.config.gc_threshold)
         upkeep = self._local.upkeep
         config = self.config
         self._services = (
@@ -124,6 +134,7 @@ class Engine:
         for service in self._services:
             await service.stop()
         await self._local.stop()
+        gc.set_threshold(*self._gc_thresholds)
 
     @property
     def storage(self) -> Store:

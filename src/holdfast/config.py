@@ -44,7 +44,11 @@ class WorkerConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineConfig:
-    """Everything an Engine can be told. The worker's part is ignored by an engine without workflows and tasks."""
+    """Everything an Engine can be told. The worker's part is ignored by an engine without workflows and tasks.
+
+    `gc_threshold`: while an engine runs, Python's collector looks for cycles after so many new objects instead of 700:
+    an engine makes many short-lived ones. It counts for the whole process; None leaves the collector alone.
+    """
 
     limits: Limits = field(default_factory=Limits)
     store: StoreConfig = field(default_factory=StoreConfig)
@@ -55,3 +59,4 @@ class EngineConfig:
     crash_attempts: int = 5
     stuck_retry_s: float = 300.0
     request_ttl_s: float = 24 * 3600.0
+    gc_threshold: int | None = 10_000

@@ -1,11 +1,9 @@
 import pytest
 from msgspec import Raw
 
-from holdfast.model.executions import Ready
 from holdfast.store.protocol import Changes
 from holdfast.store.sqlite import cache as module
 from holdfast.store.sqlite.cache import Cache
-from holdfast.testing.stores.bench import START
 from holdfast.testing.stores.records import ORG, a_task, an_execution, an_id
 
 
@@ -61,13 +59,3 @@ def test_somebody_elses_commit_empties_it(cache):
     assert not cache.executions
     assert not cache.workflow_keys
     assert Cache().confirm(7) is False
-
-
-def test_what_is_handed_in_may_be_changed_afterwards(cache):
-    """The cache keeps a copy, down to the ready row."""
-    execution = an_execution(ready=Ready(since_at=START))
-    cache.absorb(Changes(new_executions=[execution], ready={execution.id: execution}))
-    assert execution.ready is not None
-    execution.last_seq, execution.ready.worker = 9, "w-1"
-
-    assert cache.executions[execution.id] == an_execution(ready=Ready(since_at=START))

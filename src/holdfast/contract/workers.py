@@ -97,6 +97,8 @@ class CompleteTurn(msgspec.Struct, frozen=True, kw_only=True):
 
     `base_seq` is the last event the worker knows. `after_steps` is a turn run ahead on the assumption that nothing else
     has come in between: if something has, only `turns` and `steps` are recorded and the answer says so.
+    A turn without commands leaves a row all the same, to say that it took place; `after_steps` does not, it is sent
+    again with the next commit unless a step of that one carries its number.
     `waiting_for` is given when the program has gone quiet and holds nothing in the worker: the lease may end.
     """
 

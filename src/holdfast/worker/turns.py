@@ -24,7 +24,7 @@ from holdfast.model.commands import Turn
 from holdfast.model.events import HistoryEvent, StepFinished
 from holdfast.model.executions import StuckReason
 from holdfast.model.values import Token
-from holdfast.replay.machine import Machine, StepRequest, TurnResult
+from holdfast.replay.machine import Machine, StepRequest
 from holdfast.worker.host import Host, ProgramMaker, log
 from holdfast.worker.steps import RunningStep
 
@@ -46,7 +46,6 @@ class ExecutionRunner:
         "_outcomes",
         "_running",
         "_scheduled_at",
-        "_started_at",
         "_token",
         "_unrecorded",
         "build",
@@ -75,7 +74,6 @@ class ExecutionRunner:
         self._outcomes: list[StepFinished] = []
         self._running: dict[int, RunningStep] = {}
         self._scheduled_at = 0
-        self._started_at = 0
 
     # --- what comes in ---
 
@@ -168,7 +166,7 @@ class ExecutionRunner:
         if machine is None or self._busy or not self.held:
             return
         if machine.has_news:
-            self._run_turn(machine)
+            self._unrecorded.append(self._run_turn(machine, self._host.now()))
             if self._host.draining and machine.wants_steps and not machine.ended:
                 self._give_back()
                 return
@@ -177,16 +175,13 @@ class ExecutionRunner:
         if machine.ended or self._outcomes or not self._running or any(t.commands for t in self._unrecorded):
             self._commit(machine)
 
-    def _run_turn(self, machine: Machine) -> TurnResult:
-        self._started_at = self._host.now()
+    def _run_turn(self, machine: Machine, started_at: int) -> Turn:
         result = machine.turn()
-        self._unrecorded.append(
-            Turn(
-                up_to=result.up_to,
-                commands=tuple(result.commands),
-                scheduled_at=self._scheduled_at or self._started_at,
-                started_at=self._started_at,
-            )
+        turn = Turn(
+            up_to=result.up_to,
+            commands=tuple(result.commands),
+            scheduled_at=self._scheduled_at or started_at,
+            started_at=started_at,
         )
         self._scheduled_at = 0
         for number in result.dropped_steps:
@@ -194,7 +189,7 @@ class ExecutionRunner:
             if running is not None:
                 running.cancel()
             self._outcomes = [outcome for outcome in self._outcomes if outcome.step_no != number]
-        return result
+        return turn
 
     def _start_steps(self, machine: Machine) -> None:
         for request in machine.unstarted_steps():
@@ -227,9 +222,11 @@ class ExecutionRunner:
     # --- recording ---
 
     def _commit(self, machine: Machine) -> None:
-        turns = tuple(self._unrecorded)
         # Nothing may follow the last event; should the end be refused, these outcomes are still wanted.
         steps = () if machine.ended else tuple(self._outcomes)
+        # An empty turn needs no row of its own if a step that it has asked for carries its number.
+        told = {step.up_to for step in steps}
+        turns = tuple(turn for turn in self._unrecorded if turn.commands or turn.up_to not in told)
         base = self.known
         self._unrecorded = []
         if steps:
@@ -259,8 +256,7 @@ class ExecutionRunner:
         for step in steps:
             seq += 1
             machine.feed(HistoryEvent(seq, step.finished_at, step))
-        self._run_turn(machine)
-        return self._unrecorded.pop()
+        return self._run_turn(machine, steps[-1].finished_at)
 
     def _send(self, request: CompleteTurn) -> None:
         self._busy = True
@@ -305,8 +301,11 @@ class ExecutionRunner:
             self._discard()
             self._in_background(self._load())
         else:
+            ahead = request.after_steps
             if answer.released:
                 self._free()
+            elif ahead is not None and not ahead.commands:
+                self._unrecorded.append(ahead)
             self._number_rows(request, answer)
             warn_at = self._host.config.history_warning_events
             if request.base_seq < warn_at <= self.known:

@@ -49,11 +49,12 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
         if last is not None and _closes(last):
             bury_unread(ws, execution, request.unread, request.base_seq)
         for turn in turns:
-            self._record_turn(ws, execution, turn, releasing and turn is last)
+            self._record_turn(ws, execution, turn, leave_row=not turn.commands, releasing=releasing and turn is last)
         for step in request.steps:
             ws.append(execution, step)
         if ahead is not None:
-            self._record_turn(ws, execution, ahead, releasing)
+            # Empty, it will be recorded by the next commit: most often by the step that it has asked for.
+            self._record_turn(ws, execution, ahead, leave_row=False, releasing=releasing)
         if execution.is_open:
             self._settle(ws, execution, verdict, releasing)
         return TurnAnswer(verdict, first_seq, execution.last_seq, execution.ready is None, not execution.is_open)
@@ -78,26 +79,28 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
     def _check_shape(self) -> None:
         """Nothing may follow the end, and a turn ahead must have seen the last step and no more."""
         request = self.request
-        turns = request.turns if request.after_steps is None else (*request.turns, request.after_steps)
-        for index, turn in enumerate(turns):
-            last = index == len(turns) - 1
-            inner = turn.commands[:-1] if last else turn.commands
-            if any(isinstance(command, CLOSING) for command in inner):
-                raise InvalidRequest("nothing may follow the command that ends the workflow", field="commands")
-        if request.after_steps is None:
-            if request.steps and turns and _closes(turns[-1]):
+        ahead = request.after_steps
+        end = ahead if ahead is not None else request.turns[-1] if request.turns else None
+        seq = request.base_seq + len(request.steps)
+        for turn in request.turns:
+            seq += len(turn.commands) or 1
+            for command in turn.commands:
+                if isinstance(command, CLOSING) and (turn is not end or command is not turn.commands[-1]):
+                    raise InvalidRequest("nothing may follow the command that ends the workflow", field="commands")
+        if ahead is None:
+            if request.steps and end is not None and _closes(end):
                 raise InvalidRequest("nothing may follow the command that ends the workflow", field="steps")
-            return
-        expected = request.base_seq + sum(len(turn.commands) or 1 for turn in request.turns) + len(request.steps)
-        if request.after_steps.up_to != expected:
-            raise InvalidRequest(f"a turn ahead of its steps must see event {expected}", field="after_steps")
+        elif ahead.up_to != seq or any(isinstance(command, CLOSING) for command in ahead.commands[:-1]):
+            raise InvalidRequest(f"a turn ahead must have seen event {seq}, and end with its end", field="after_steps")
 
-    def _record_turn(self, ws: Workspace, execution: Execution, turn: Turn, releasing: bool) -> None:
+    def _record_turn(
+        self, ws: Workspace, execution: Execution, turn: Turn, *, leave_row: bool, releasing: bool
+    ) -> None:
         execution.seen_seq = max(execution.seen_seq, turn.up_to)
         for command in turn.commands:
             commands.apply(ws, execution, command, turn.up_to)
         # A turn that leaves no row of its own is recorded by this one: replay must know that it took place.
-        if execution.is_open and (releasing or not turn.commands):
+        if execution.is_open and (releasing or leave_row):
             ws.append(
                 execution,
                 TurnCompleted(

@@ -83,7 +83,7 @@ class TaskFuture(DurableFuture[T]):
             )
 
     def _take_back(self) -> None:
-        self._machine.cancel_task(self.number, calling_line())
+        self._machine.cancel_task(self.number, self.line)
 
 
 class StepFuture(DurableFuture[T]):
@@ -117,7 +117,7 @@ class TimerFuture(DurableFuture[None]):
             self.set_result(None)
 
     def _take_back(self) -> None:
-        self._machine.cancel_timer(self.number, calling_line())
+        self._machine.cancel_timer(self.number, self.line)
 
 
 class SignalFuture(DurableFuture[T]):

@@ -1,36 +1,25 @@
 """Rows as last committed, kept by the writer so that a busy execution is not read again for every operation.
 
 Exact, not approximate: inside a transaction `PRAGMA data_version` tells whether any other connection has committed
-since the last one; if so everything is forgotten. Records come in as they were read or after their commit, and are
-copied on the way in and out, because decisions change them in place. A rolled-back transaction needs no undoing here.
-Metadata and payloads are shared between the copies: nobody changes those in place.
+since the last one; if so everything is forgotten. Records are lent to the decision, which changes them in place and
+says what it changed; after the commit they are what is in the database. After a rollback nobody knows what they are, so
+then, too, everything is forgotten. Copying them in and out instead cost a fifth of the writer's time.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from copy import copy
 from typing import Final
 
 from msgspec import Raw
 
-from holdfast.model.executions import DefinitionRow, Execution, Ready, TaskRow, WorkerRow
+from holdfast.model.executions import DefinitionRow, Execution, TaskRow, WorkerRow
 from holdfast.store.protocol import Changes, TaskKey, WorkflowKey
 
 MAX_EXECUTIONS: Final = 20_000
 MAX_TASKS: Final = 20_000
 MAX_KEYS: Final = 20_000
 LARGE_PAYLOAD: Final = 16_384
-
-
-def copy_of(execution: Execution) -> Execution:
-    return _with_ready(execution, execution.ready)
-
-
-def _with_ready(execution: Execution, ready: Ready | None) -> Execution:
-    twin = copy(execution)
-    twin.ready = copy(ready) if ready is not None else None
-    return twin
 
 
 class Cache:
@@ -68,24 +57,18 @@ class Cache:
         self.workflow_keys.update(changes.workflow_keys)
         for definition in changes.definitions:
             self.definitions.pop((definition.org, definition.kind), None)
-        self.workers.update({key: copy(worker) for key, worker in changes.workers.items()})
+        self.workers.update(changes.workers)
         for worker in changes.deleted_workers:
             self.workers.pop(worker, None)
         self._shrink()
 
     def _absorb_executions(self, changes: Changes) -> None:
-        """Heads as they were handed in, but with the ready row that is in the database."""
         executions = self.executions
         for execution in changes.new_executions:
-            executions[execution.id] = _with_ready(execution, None)
+            executions[execution.id] = execution
         for execution_id, execution in changes.changed_executions.items():
-            known = executions.pop(execution_id, None)
-            if known is not None:
-                executions[execution_id] = _with_ready(execution, known.ready)
-        for execution_id, execution in changes.ready.items():
-            known = executions.get(execution_id)
-            if known is not None:
-                known.ready = copy(execution.ready) if execution.ready is not None else None
+            executions[execution_id] = execution
+            executions.move_to_end(execution_id)
 
     def _absorb_tasks(self, changes: Changes) -> None:
         for task in changes.new_tasks:
@@ -118,8 +101,7 @@ class TaskCache:
 
     def get(self, key: TaskKey) -> TaskRow | None:
         tasks = self._by_execution.get(key[0])
-        task = tasks.get(key[1]) if tasks is not None else None
-        return copy(task) if task is not None else None
+        return tasks.get(key[1]) if tasks is not None else None
 
     def put(self, task: TaskRow) -> None:
         if _is_large(task.input) or (task.details is not None and _is_large(task.details)):
@@ -128,7 +110,7 @@ class TaskCache:
         tasks = self._by_execution.setdefault(task.execution_id, {})
         if task.task_no not in tasks:
             self._count += 1
-        tasks[task.task_no] = copy(task)
+        tasks[task.task_no] = task
         self._by_execution.move_to_end(task.execution_id)
 
     def drop(self, key: TaskKey) -> None:

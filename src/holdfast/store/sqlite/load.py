@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
-from copy import copy
 from itertools import islice
 
 from holdfast.store.protocol import Loaded, LoadPlan, TaskClaim, TaskKey, TurnClaim
-from holdfast.store.sqlite.cache import Cache, copy_of
+from holdfast.store.sqlite.cache import Cache
 from holdfast.store.sqlite.rows import (
     row_to_definition,
     row_to_head,
@@ -97,10 +96,9 @@ class _Load:
             if worker is None:
                 missing.append((worker_id,))
             else:
-                loaded.workers[worker_id] = copy(worker)
+                loaded.workers[worker_id] = worker
         for row in _WORKERS.fetch(self.connection, missing):
-            loaded.workers[row[0]] = row_to_worker(row)
-            known[row[0]] = row_to_worker(row)
+            loaded.workers[row[0]] = known[row[0]] = row_to_worker(row)
         if self.plan.expired_workers:
             for row in self.connection.execute(_EXPIRED_WORKERS, (loaded.now,)).fetchall():
                 loaded.workers.setdefault(row[0], row_to_worker(row))
@@ -191,12 +189,11 @@ class _Load:
             if execution is None:
                 missing.append(execution_id)
             else:
-                found[execution_id] = copy_of(execution)
+                found[execution_id] = execution
         if missing:
             missing.sort()
             for row in _EXECUTIONS.fetch(self.connection, [(execution_id,) for execution_id in missing]):
-                known[row[0]] = head = row_to_head(row)
-                found[row[0]] = copy_of(head)
+                known[row[0]] = found[row[0]] = row_to_head(row)
 
     def load_requests(self) -> None:
         for row in _REQUESTS.fetch(self.connection, sorted(self.plan.requests)):

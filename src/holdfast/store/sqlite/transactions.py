@@ -117,6 +117,8 @@ class Transactions:
             self.run(member)
 
     def _roll_back(self) -> None:
+        # The decision has changed what was lent to it: nobody knows what the cached records are now.
+        self._cache.clear()
         if self._connection is None:
             return
         try:

@@ -95,10 +95,11 @@ class Writing:
         await bench.write(ready={execution.id: execution})
         assert await ready_row(bench, execution) == Ready(since_at=START, worker="w-1")
 
-        execution.ready = None
+        execution.last_seq = 1
         await bench.write(changed_executions={execution.id: execution})
         assert await ready_row(bench, execution) == Ready(since_at=START, worker="w-1")
 
+        execution.ready = None
         await bench.write(changed_executions={execution.id: execution}, ready={execution.id: execution})
         assert await ready_row(bench, execution) is None
 
