@@ -114,7 +114,8 @@ class Loaded:
 
 @dataclass(slots=True)
 class Changes:
-    """What to write, all of it in one transaction.
+    """What to write, all of it in one transaction. A decision names every record it has changed: a store may keep the
+    records it has lent, and would otherwise keep what was never written.
 
     `new_executions`/`changed_executions` hold whole heads; the ready row is upserted or deleted as `Execution.ready`
     says whenever the execution's id is in `ready`. `purge` deletes every task and timer row of these executions.

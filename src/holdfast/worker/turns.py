@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from msgspec import structs
@@ -225,8 +226,8 @@ class ExecutionRunner:
         # Nothing may follow the last event; should the end be refused, these outcomes are still wanted.
         steps = () if machine.ended else tuple(self._outcomes)
         # An empty turn needs no row of its own if a step that it has asked for carries its number.
-        told = {step.up_to for step in steps}
-        turns = tuple(turn for turn in self._unrecorded if turn.commands or turn.up_to not in told)
+        told = [step.up_to for step in steps]
+        turns = tuple([turn for turn in self._unrecorded if turn.commands or turn.up_to not in told])
         base = self.known
         self._unrecorded = []
         if steps:
@@ -261,7 +262,7 @@ class ExecutionRunner:
     def _send(self, request: CompleteTurn) -> None:
         self._busy = True
         answer = asyncio.ensure_future(self._host.workers.complete_turn(request))
-        answer.add_done_callback(lambda done: self._answered(request, done))
+        answer.add_done_callback(partial(self._answered, request))
 
     def _answered(self, request: CompleteTurn, done: asyncio.Future[TurnAnswer]) -> None:
         self._busy = False

@@ -121,10 +121,15 @@ class WorkflowContext:
         """
         if not callable(fn):
             raise InvalidRequest(f"ctx.run needs a function, not {type(fn).__name__}", field="fn")
+        try:
+            step_name, result_type = _step_facts(fn)
+        except TypeError:  # not hashable: a callable object of the user's own
+            step_name, result_type = type(fn).__name__, Any
         if name is not None:
             check_name(name, "name")
-        step_name = name or str(getattr(fn, "__qualname__", type(fn).__name__))[-NAME_BYTES:]
-        future: StepFuture[Any] = StepFuture(self._loop, self._machine, step_name, _result_type(fn, type_hint))
+            step_name = name
+        hint = result_type if type_hint is None else type_hint
+        future: StepFuture[Any] = StepFuture(self._loop, self._machine, step_name, hint)
         future.number = self._machine.request_step(
             step_name, (fn, args), retry or DEFAULT_STEP_RETRY, future.line, future
         )
@@ -309,24 +314,16 @@ class WorkflowContext:
         return self._logger
 
 
-def _result_type(fn: Callable[..., Any], type_hint: Any) -> Any:
-    if type_hint is not None:
-        return type_hint
-    try:
-        return _annotated_result(fn)
-    except TypeError:  # not hashable: a callable object of the user's own
-        return Any
-
-
 @lru_cache(maxsize=4096)
-def _annotated_result(fn: Callable[..., Any]) -> Any:
-    """What a step function says it returns; anything if it says nothing or something unresolvable."""
+def _step_facts(fn: Callable[..., Any]) -> tuple[str, Any]:
+    """The name of a step function, and what it says it returns: anything, if that is nothing or unresolvable."""
+    name = str(getattr(fn, "__qualname__", type(fn).__name__))[-NAME_BYTES:]
     definition = task_definition(fn)
     if definition is not None:
-        return definition.result_type
+        return name, definition.result_type
     from typing import get_type_hints  # noqa: PLC0415 - only for functions that are seen for the first time
 
     try:
-        return get_type_hints(fn).get("return", Any)
+        return name, get_type_hints(fn).get("return", Any)
     except Exception:  # noqa: BLE001 - an annotation that can't be resolved is no reason to refuse the step
-        return Any
+        return name, Any
