@@ -170,7 +170,9 @@ async def _expire(database: Path) -> None:
     connection = sqlite3.connect(database, timeout=10)
     with connection:
         # The long lease is that of the first engine, if it has left one.
-        connection.execute("UPDATE workers SET lease_until_at = 1 WHERE lease_until_at > started_at + 100000000")
+        connection.execute(
+            "UPDATE holdfast_workers SET lease_until_at = 1 WHERE lease_until_at > started_at + 100000000"
+        )
     connection.close()
 
 

@@ -31,7 +31,7 @@ def delete(database: Path, table: str) -> int:
     """Delete all rows of a table by hand; how many there were."""
     connection = sqlite3.connect(database, timeout=10)
     with connection:
-        count = connection.execute(f"DELETE FROM {table}").rowcount
+        count = connection.execute(f"DELETE FROM holdfast_{table}").rowcount
     connection.close()
     return count
 

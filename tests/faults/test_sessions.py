@@ -22,7 +22,7 @@ def expire(database: Path, session: str) -> None:
     """What time does to a process that was not given any: its session has not been heard of for too long."""
     connection = sqlite3.connect(database, timeout=10)
     with connection:
-        connection.execute("UPDATE workers SET lease_until_at = 1 WHERE id = ?", [session])
+        connection.execute("UPDATE holdfast_workers SET lease_until_at = 1 WHERE id = ?", [session])
     connection.close()
 
 

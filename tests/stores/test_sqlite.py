@@ -126,7 +126,7 @@ async def test_file_is_readable_by_its_owner_alone(path, open_store):
 async def test_newer_schema_is_refused(path, open_store):
     """An old program must not write into a new database; the error names both versions."""
     await (await Bench.opened(open_store)).store.close()
-    _edit(path, "INSERT INTO schema_version VALUES (99, '0099_future', '', 0)")
+    _edit(path, "INSERT INTO holdfast_schema_version VALUES (99, '0099_future', '', 0)")
 
     with pytest.raises(SchemaTooNew, match=f"version 99, .* knows {migrate.migrations()[-1].version}"):
         await Bench.opened(open_store)
@@ -135,7 +135,7 @@ async def test_newer_schema_is_refused(path, open_store):
 async def test_foreign_schema_is_refused(path, open_store):
     """A migration that was changed after it had been applied is found by its checksum."""
     await (await Bench.opened(open_store)).store.close()
-    _edit(path, "UPDATE schema_version SET checksum = 'other'")
+    _edit(path, "UPDATE holdfast_schema_version SET checksum = 'other'")
 
     with pytest.raises(StorageError, match="another program"):
         await Bench.opened(open_store)
@@ -200,7 +200,7 @@ def schema() -> Iterator[sqlite3.Connection]:
 def test_every_field_has_its_column(schema):
     """A field added to a record must be added to its table, in the same order."""
     columns = {
-        table: tuple(row[1] for row in schema.execute(f"PRAGMA table_info({table})"))
+        table: tuple(row[1] for row in schema.execute(f"PRAGMA table_info(holdfast_{table})"))
         for table in ("executions", "tasks")
     }
 
@@ -222,14 +222,14 @@ def test_statement_never_reads_a_whole_table(schema, table, name):
 @pytest.mark.parametrize(
     "sql",
     [
-        "INSERT INTO events VALUES ('e', 0, 'T', 1, 0, '{}')",
-        "UPDATE executions SET state = 'LOST'",
-        "UPDATE executions SET state = 'COMPLETED'",
-        "UPDATE executions SET closed_at = 5",
-        "UPDATE executions SET seen_seq = last_seq + 1",
-        "UPDATE executions SET open_timers = -1",
-        "UPDATE executions SET last_seq = 'x'",
-        "INSERT INTO timers VALUES ('e', 0, 'o', 5)",
+        "INSERT INTO holdfast_events VALUES ('e', 0, 'T', 1, 0, '{}')",
+        "UPDATE holdfast_executions SET state = 'LOST'",
+        "UPDATE holdfast_executions SET state = 'COMPLETED'",
+        "UPDATE holdfast_executions SET closed_at = 5",
+        "UPDATE holdfast_executions SET seen_seq = last_seq + 1",
+        "UPDATE holdfast_executions SET open_timers = -1",
+        "UPDATE holdfast_executions SET last_seq = 'x'",
+        "INSERT INTO holdfast_timers VALUES ('e', 0, 'o', 5)",
     ],
 )
 async def test_rows_that_break_the_rules_are_refused(path, open_store, sql):
@@ -277,7 +277,7 @@ async def test_batch_is_told_after_its_commit(path, open_store):
     class Witness(Member):
         def committed(self) -> None:
             with closing(sqlite3.connect(path)) as connection:
-                found.extend(connection.execute("SELECT id FROM executions"))
+                found.extend(connection.execute("SELECT id FROM holdfast_executions"))
             super().committed()
 
     witness = Witness(LoadPlan(), lambda _: Changes(new_executions=[an_execution()]))
@@ -342,7 +342,7 @@ async def test_lost_connection_is_opened_again(path, open_store):
     (outcome,) = await bench.run_together([(LoadPlan(), close)])
 
     assert isinstance(outcome, sqlite3.Error)
-    _edit(path, "UPDATE executions SET last_seq = 5")
+    _edit(path, "UPDATE holdfast_executions SET last_seq = 5")
     loaded = await bench.load(executions={an_id(1), an_id(2)})
     assert loaded.executions == {an_id(1): an_execution(last_seq=5)}
 

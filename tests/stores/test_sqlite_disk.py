@@ -103,7 +103,7 @@ async def test_wal_is_bounded_again_when_a_long_reader_ends(bench, path):
     filler = Filler(bench)
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
         reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM events").fetchall()
+        reader.execute("SELECT count(*) FROM holdfast_events").fetchall()
         await filler.write(150)
         assert wal_bytes(path) > 4 * WAL_BYTES
 
@@ -124,7 +124,9 @@ async def test_idle_writer_writes_the_wal_back(bench, path, tmp_path):
         # By another process: closing a descriptor of the file in this one would drop the store's locks.
         await asyncio.to_thread(subprocess.run, ["cp", path, copy], check=True)
         with closing(sqlite3.connect(copy)) as connection:
-            tables = connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'events'").fetchone()[0]
-            return bool(tables) and connection.execute("SELECT count(*) FROM events").fetchone() == (3,)
+            tables = connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'holdfast_events'").fetchone()[
+                0
+            ]
+            return bool(tables) and connection.execute("SELECT count(*) FROM holdfast_events").fetchone() == (3,)
 
     await until(complete)

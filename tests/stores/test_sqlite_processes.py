@@ -34,8 +34,8 @@ def history(path: Path) -> tuple[int, list[int]]:
     """What the head says, and the numbers that are there."""
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        head = connection.execute("SELECT last_seq FROM executions").fetchone()
-        numbers = [row[0] for row in connection.execute("SELECT seq FROM events ORDER BY seq")]
+        head = connection.execute("SELECT last_seq FROM holdfast_executions").fetchone()
+        numbers = [row[0] for row in connection.execute("SELECT seq FROM holdfast_events ORDER BY seq")]
         return (head[0] if head is not None else 0), numbers
 
 

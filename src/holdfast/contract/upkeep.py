@@ -42,7 +42,9 @@ class Upkeep(Protocol):
         """Fire due timers, time out due tasks, take back what expired sessions held: one page of each."""
         ...
 
-    def next_due_at(self) -> Awaitable[int | None]: ...
+    def next_due_at(self, after: int) -> Awaitable[int | None]:
+        """When to make the next pass, given that the last one began at `after`."""
+        ...
 
     def watch_due(self, callback: Callable[[int], None]) -> None:
         """`callback(at)` is called, on the loop, whenever something becomes due at an instant."""

@@ -302,8 +302,8 @@ class LocalUpkeep:
     def forget(self) -> asyncio.Future[None]:
         return self._engine.queue.submit(Forget(None))
 
-    async def next_due_at(self) -> int | None:
-        return await self._engine.store.next_due_at()
+    async def next_due_at(self, after: int) -> int | None:
+        return await self._engine.store.next_due_at(after)
 
     async def claim(self) -> None:
         if self._engine.desk.sessions:

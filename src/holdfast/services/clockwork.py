@@ -47,13 +47,15 @@ class Clockwork(Service):
 
     async def _pass(self) -> None:
         upkeep = self._upkeep
-        # Set before looking, so that an instant reported meanwhile is not overwritten by what was read before it.
-        self._next_at = upkeep.now() + self._every
+        # Both before looking: an instant reported meanwhile is not overwritten by what was read before it, and what has
+        # become due since then has not been looked at, although it has passed when the next instant is read.
+        began_at = upkeep.now()
+        self._next_at = began_at + self._every
         more = True
         while more:
             more = (await upkeep.run_due()).more
         await upkeep.claim()
-        due_at = await upkeep.next_due_at()
+        due_at = await upkeep.next_due_at(began_at)
         if due_at is not None and due_at < self._next_at:
             self._next_at = due_at
 

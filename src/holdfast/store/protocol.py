@@ -233,10 +233,10 @@ class Store(Protocol):
         """The newest first."""
         ...
 
-    async def next_due_at(self) -> int | None:
+    async def next_due_at(self, after: int) -> int | None:
         """The earliest `fire_at` of a timer, `due_at` or `not_before_at` of a task, `not_before_at` of a ready row.
 
-        A `not_before_at` that has passed, or whose row is leased, does not count: nothing happens at that time.
+        A `not_before_at` that was over at `after`, or whose row is leased, does not count: that waits for a worker.
         """
         ...
 

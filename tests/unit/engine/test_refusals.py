@@ -85,7 +85,7 @@ async def test_the_rows_of_an_unknown_execution(client, call):
     await refused(getattr(nobody, call)(), ExecutionNotFound, nobody.id)
 
 
-@pytest.mark.parametrize("nonsense", ["", "x" * 1_000, "a\nb", "\ud800", "'; DROP TABLE executions", 7, None])
+@pytest.mark.parametrize("nonsense", ["", "x" * 1_000, "a\nb", "\ud800", "'; DROP TABLE holdfast_executions", 7, None])
 @pytest.mark.parametrize("call", ["status", "history", "result", "cancel", "terminate", "signal"])
 async def test_what_is_no_execution_id(client, call, nonsense):
     """Whatever is given as an id, the answer is a typed error: not found, or not valid."""
@@ -537,7 +537,7 @@ async def test_a_database_of_a_newer_holdfast(engine, database):
     running = await engine(workflows=[wait_for_go])
     await running.shutdown()
     connection = sqlite3.connect(database)
-    connection.execute("INSERT INTO schema_version VALUES (9999, '9999_future', 'x', 0)")
+    connection.execute("INSERT INTO holdfast_schema_version VALUES (9999, '9999_future', 'x', 0)")
     connection.commit()
     connection.close()
     before = database.read_bytes()

@@ -135,7 +135,7 @@ async def test_recover_mends_rows_deleted_by_hand(engine, database):
     await outside.shutdown()
     connection = sqlite3.connect(database)
     for table in ("ready", "timers", "tasks"):
-        assert 1 == connection.execute(f"DELETE FROM {table}").rowcount, table
+        assert 1 == connection.execute(f"DELETE FROM holdfast_{table}").rowcount, table
     connection.commit()
     connection.close()
 
@@ -269,9 +269,9 @@ async def test_shutdown_leaves_no_lease_behind(engine, database):
     held = [
         connection.execute(query).fetchone()[0]
         for query in (
-            "SELECT count(*) FROM workers",
-            "SELECT count(*) FROM ready WHERE worker IS NOT NULL",
-            "SELECT count(*) FROM tasks WHERE worker IS NOT NULL",
+            "SELECT count(*) FROM holdfast_workers",
+            "SELECT count(*) FROM holdfast_ready WHERE worker IS NOT NULL",
+            "SELECT count(*) FROM holdfast_tasks WHERE worker IS NOT NULL",
         )
     ]
     connection.close()

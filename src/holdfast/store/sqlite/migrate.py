@@ -15,7 +15,7 @@ from typing import NamedTuple
 from holdfast.errors import SchemaTooNew, StorageError
 
 _SCHEMA_VERSION = """
-CREATE TABLE IF NOT EXISTS schema_version (
+CREATE TABLE IF NOT EXISTS holdfast_schema_version (
     version    INTEGER NOT NULL PRIMARY KEY,
     name       TEXT    NOT NULL,
     checksum   TEXT    NOT NULL,
@@ -79,14 +79,16 @@ def apply(connection: sqlite3.Connection, path: str, now: int) -> None:
         for sql in _statements(migration.text):
             connection.execute(sql)
         row = (migration.version, migration.name, migration.checksum, now)
-        connection.execute("INSERT INTO schema_version (version, name, checksum, applied_at) VALUES (?, ?, ?, ?)", row)
+        connection.execute(
+            "INSERT INTO holdfast_schema_version (version, name, checksum, applied_at) VALUES (?, ?, ?, ?)", row
+        )
 
 
 def _applied(connection: sqlite3.Connection) -> dict[int, str]:
-    found = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'schema_version'").fetchone()
+    found = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'holdfast_schema_version'").fetchone()
     if found is None:
         return {}
-    return dict(connection.execute("SELECT version, checksum FROM schema_version ORDER BY version").fetchall())
+    return dict(connection.execute("SELECT version, checksum FROM holdfast_schema_version ORDER BY version").fetchall())
 
 
 def _statements(text: str) -> Iterator[str]:

@@ -86,9 +86,9 @@ def dead_letters(connection: sqlite3.Connection, org: str, execution_id: str | N
     return [row_to_dead_letter(row) for row in found]
 
 
-def next_due_at(connection: sqlite3.Connection, now: int) -> int | None:
-    """What is delayed counts only while it is: once claimable, it waits for a worker, not for the clock."""
-    found = [connection.execute(sql, (now,) if delayed else ()).fetchone()[0] for sql, delayed in _NEXT]
+def next_due_at(connection: sqlite3.Connection, after: int) -> int | None:
+    """A delay that was over at `after` does not count: such a row waits for a worker, not for the clock."""
+    found = [connection.execute(sql, (after,) if delayed else ()).fetchone()[0] for sql, delayed in _NEXT]
     return min((at for at in found if at is not None), default=None)
 
 

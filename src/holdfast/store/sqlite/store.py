@@ -78,8 +78,8 @@ class SqliteStore:
     async def dead_letters(self, org: str, execution_id: str | None = None, limit: int = 100) -> list[DeadLetter]:
         return await self._read(lambda connection: read.dead_letters(connection, org, execution_id, limit))
 
-    async def next_due_at(self) -> int | None:
-        return await self._read(lambda connection: read.next_due_at(connection, self.clock()))
+    async def next_due_at(self, after: int) -> int | None:
+        return await self._read(lambda connection: read.next_due_at(connection, after))
 
     async def news_for(self, worker: str) -> list[tuple[str, int]]:
         return await self._read(lambda connection: read.news_for(connection, worker))

@@ -117,16 +117,16 @@ class Reading:
     async def test_next_due_is_the_earliest_of_all(self, open_store: OpenStore) -> None:
         """Timers, deadlines of tasks, delayed tasks, delayed ready rows."""
         bench = await Bench.opened(open_store)
-        assert await bench.store.next_due_at() is None
+        assert await bench.store.next_due_at(START) is None
         execution = an_execution(ready=Ready(since_at=START, not_before_at=START + 50))
         await bench.write(new_executions=[execution], ready={execution.id: execution})
-        assert await bench.store.next_due_at() == START + 50
+        assert await bench.store.next_due_at(START) == START + 50
         await bench.write(new_tasks=[a_task(execution, not_before_at=START + 40)])
-        assert await bench.store.next_due_at() == START + 40
+        assert await bench.store.next_due_at(START) == START + 40
         await bench.write(new_tasks=[a_task(execution, 2, worker="w-1", due_at=START + 30)])
-        assert await bench.store.next_due_at() == START + 30
+        assert await bench.store.next_due_at(START) == START + 30
         await bench.write(new_timers=[a_timer(execution, 1, START + 20)])
-        assert await bench.store.next_due_at() == START + 20
+        assert await bench.store.next_due_at(START) == START + 20
 
     async def test_next_due_forgets_delays_that_are_over(self, open_store: OpenStore) -> None:
         """What could be claimed waits for a worker, not for the clock; an overdue timer still counts."""
@@ -134,11 +134,11 @@ class Reading:
         execution = an_execution(ready=Ready(since_at=START, not_before_at=START + 5))
         tasks = [a_task(execution), a_task(execution, 2, not_before_at=START + 4)]
         await bench.write(new_executions=[execution], ready={execution.id: execution}, new_tasks=tasks)
-        bench.now = START + 5
-        assert await bench.store.next_due_at() is None
+        assert await bench.store.next_due_at(START + 4) == START + 5
+        assert await bench.store.next_due_at(START + 5) is None
 
         await bench.write(new_timers=[a_timer(execution, 1, START + 1)])
-        assert await bench.store.next_due_at() == START + 1
+        assert await bench.store.next_due_at(START + 5) == START + 1
 
     async def test_news_are_told_to_the_holder(self, open_store: OpenStore) -> None:
         """Leased executions with the news flag, and how far their history goes."""

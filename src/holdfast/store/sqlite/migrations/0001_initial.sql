@@ -1,7 +1,7 @@
 -- Everything an execution owns is keyed by its time-ordered id, so that new rows land on the same few pages.
 -- Instants are microseconds since 1970. A column that may be absent is NULL, never '' or 0.
 
-CREATE TABLE executions (
+CREATE TABLE holdfast_executions (
     id               TEXT    NOT NULL PRIMARY KEY,
     org              TEXT    NOT NULL,
     workflow_id      TEXT    NOT NULL,
@@ -37,12 +37,12 @@ CREATE TABLE executions (
     CHECK (cancel_requested BETWEEN 0 AND 1)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX executions_by_state ON executions (org, state, id);
-CREATE INDEX executions_by_kind ON executions (org, kind, id);
+CREATE INDEX holdfast_executions_by_state ON holdfast_executions (org, state, id);
+CREATE INDEX holdfast_executions_by_kind ON holdfast_executions (org, kind, id);
 -- Executions without a key of the caller's have their id in its place and need no entry.
-CREATE INDEX executions_by_workflow_id ON executions (org, workflow_id, id) WHERE workflow_id <> id;
+CREATE INDEX holdfast_executions_by_workflow_id ON holdfast_executions (org, workflow_id, id) WHERE workflow_id <> id;
 
-CREATE TABLE events (
+CREATE TABLE holdfast_events (
     execution_id TEXT    NOT NULL,
     seq          INTEGER NOT NULL,
     type         TEXT    NOT NULL,
@@ -55,14 +55,14 @@ CREATE TABLE events (
 ) STRICT, WITHOUT ROWID;
 
 -- The newest execution of each workflow id, open or closed.
-CREATE TABLE workflow_keys (
+CREATE TABLE holdfast_workflow_keys (
     org          TEXT NOT NULL,
     workflow_id  TEXT NOT NULL,
     execution_id TEXT NOT NULL,
     PRIMARY KEY (org, workflow_id)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE ready (
+CREATE TABLE holdfast_ready (
     execution_id  TEXT    NOT NULL PRIMARY KEY,
     org           TEXT    NOT NULL,
     queue         TEXT    NOT NULL,
@@ -78,19 +78,19 @@ CREATE TABLE ready (
     CHECK (news BETWEEN 0 AND 1)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX ready_to_claim ON ready (org, queue, priority DESC, since_at) WHERE worker IS NULL;
-CREATE INDEX ready_delayed ON ready (not_before_at) WHERE worker IS NULL AND not_before_at > 0;
-CREATE INDEX ready_by_worker ON ready (worker) WHERE worker IS NOT NULL;
+CREATE INDEX holdfast_ready_to_claim ON holdfast_ready (org, queue, priority DESC, since_at) WHERE worker IS NULL;
+CREATE INDEX holdfast_ready_delayed ON holdfast_ready (not_before_at) WHERE worker IS NULL AND not_before_at > 0;
+CREATE INDEX holdfast_ready_by_worker ON holdfast_ready (worker) WHERE worker IS NOT NULL;
 
 -- An execution is always read together with its ready row.
-CREATE VIEW heads AS
+CREATE VIEW holdfast_heads AS
 SELECT e.id, e.org, e.workflow_id, e.kind, e.version, e.queue, e.priority, e.state, e.created_at, e.updated_at,
     e.closed_at, e.last_seq, e.seen_seq, e.call_seq, e.signal_count, e.open_tasks, e.open_timers, e.epoch, e.nonce,
     e.crashes, e.close_rounds, e.cancel_requested, e.waiting_for, e.stuck, e.metadata,
     r.since_at, r.not_before_at, r.worker, r.news, r.avoid_build
-FROM executions AS e LEFT JOIN ready AS r ON r.execution_id = e.id;
+FROM holdfast_executions AS e LEFT JOIN holdfast_ready AS r ON r.execution_id = e.id;
 
-CREATE TABLE tasks (
+CREATE TABLE holdfast_tasks (
     execution_id  TEXT    NOT NULL,
     task_no       INTEGER NOT NULL,
     org           TEXT    NOT NULL,
@@ -118,12 +118,12 @@ CREATE TABLE tasks (
 ) STRICT, WITHOUT ROWID;
 
 -- Ordered by the moment a task became runnable: ordering retries by their age would let them starve or be starved.
-CREATE INDEX tasks_to_claim ON tasks (org, queue, priority DESC, max(not_before_at, scheduled_at)) WHERE worker IS NULL;
-CREATE INDEX tasks_delayed ON tasks (not_before_at) WHERE worker IS NULL AND not_before_at > 0;
-CREATE INDEX tasks_due ON tasks (due_at) WHERE due_at IS NOT NULL;
-CREATE INDEX tasks_by_worker ON tasks (worker) WHERE worker IS NOT NULL;
+CREATE INDEX holdfast_tasks_to_claim ON holdfast_tasks (org, queue, priority DESC, max(not_before_at, scheduled_at)) WHERE worker IS NULL;
+CREATE INDEX holdfast_tasks_delayed ON holdfast_tasks (not_before_at) WHERE worker IS NULL AND not_before_at > 0;
+CREATE INDEX holdfast_tasks_due ON holdfast_tasks (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX holdfast_tasks_by_worker ON holdfast_tasks (worker) WHERE worker IS NOT NULL;
 
-CREATE TABLE timers (
+CREATE TABLE holdfast_timers (
     execution_id TEXT    NOT NULL,
     timer_no     INTEGER NOT NULL,
     org          TEXT    NOT NULL,
@@ -132,9 +132,9 @@ CREATE TABLE timers (
     CHECK (timer_no >= 1)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX timers_due ON timers (fire_at);
+CREATE INDEX holdfast_timers_due ON holdfast_timers (fire_at);
 
-CREATE TABLE workers (
+CREATE TABLE holdfast_workers (
     id             TEXT    NOT NULL PRIMARY KEY,
     org            TEXT    NOT NULL,
     host           TEXT    NOT NULL,
@@ -144,7 +144,7 @@ CREATE TABLE workers (
     CHECK (id <> '')
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE definitions (
+CREATE TABLE holdfast_definitions (
     org           TEXT    NOT NULL,
     kind          TEXT    NOT NULL,
     version       TEXT    NOT NULL,
@@ -153,7 +153,7 @@ CREATE TABLE definitions (
     PRIMARY KEY (org, kind, version)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE requests (
+CREATE TABLE holdfast_requests (
     org         TEXT    NOT NULL,
     request_id  TEXT    NOT NULL,
     fingerprint TEXT    NOT NULL,
@@ -162,9 +162,9 @@ CREATE TABLE requests (
     PRIMARY KEY (org, request_id)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX requests_by_age ON requests (created_at);
+CREATE INDEX holdfast_requests_by_age ON holdfast_requests (created_at);
 
-CREATE TABLE dead_letters (
+CREATE TABLE holdfast_dead_letters (
     execution_id TEXT    NOT NULL,
     seq          INTEGER NOT NULL,
     org          TEXT    NOT NULL,
@@ -174,4 +174,4 @@ CREATE TABLE dead_letters (
     CHECK (seq >= 1)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX dead_letters_by_age ON dead_letters (org, at);
+CREATE INDEX holdfast_dead_letters_by_age ON holdfast_dead_letters (org, at);

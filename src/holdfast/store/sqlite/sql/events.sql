@@ -1,15 +1,15 @@
 -- name: insert
 -- Append to histories; a number that is taken is an error, never a silent loss.
-INSERT INTO events (execution_id, seq, type, version, at, data) VALUES /*row*/(?, ?, ?, ?, ?, ?)/*end*/;
+INSERT INTO holdfast_events (execution_id, seq, type, version, at, data) VALUES /*row*/(?, ?, ?, ?, ?, ?)/*end*/;
 
 -- name: page
 -- Part of one history in order.
-SELECT seq, at, type, version, CAST(data AS BLOB) FROM events
-WHERE execution_id = ? AND seq > ? AND EXISTS (SELECT 1 FROM executions AS e WHERE e.id = execution_id AND e.org = ?)
+SELECT seq, at, type, version, CAST(data AS BLOB) FROM holdfast_events
+WHERE execution_id = ? AND seq > ? AND EXISTS (SELECT 1 FROM holdfast_executions AS e WHERE e.id = execution_id AND e.org = ?)
 ORDER BY seq LIMIT ?;
 
 -- name: last
 -- The last event of each execution.
 SELECT e.id, e.org, v.seq, v.at, v.type, v.version, CAST(v.data AS BLOB)
-FROM executions AS e CROSS JOIN events AS v ON v.execution_id = e.id AND v.seq = e.last_seq
+FROM holdfast_executions AS e CROSS JOIN holdfast_events AS v ON v.execution_id = e.id AND v.seq = e.last_seq
 WHERE e.id IN (VALUES /*row*/(?)/*end*/);

@@ -1,6 +1,6 @@
 -- name: insert
 -- New heads; an id that exists already is an error.
-INSERT INTO executions (id, org, workflow_id, kind, version, queue, priority, state, created_at, updated_at, closed_at,
+INSERT INTO holdfast_executions (id, org, workflow_id, kind, version, queue, priority, state, created_at, updated_at, closed_at,
     last_seq, seen_seq, call_seq, signal_count, open_tasks, open_timers, epoch, nonce, crashes, close_rounds,
     cancel_requested, waiting_for, stuck, metadata)
 VALUES /*row*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULLIF(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
@@ -8,7 +8,7 @@ VALUES /*row*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULLIF(?, 0), ?, ?, ?, ?, ?, ?, ?, 
 
 -- name: update
 -- Heads that changed. An upsert, because a statement over many rows releases the GIL once, not once per row.
-INSERT INTO executions (id, org, workflow_id, kind, version, queue, priority, state, created_at, updated_at, closed_at,
+INSERT INTO holdfast_executions (id, org, workflow_id, kind, version, queue, priority, state, created_at, updated_at, closed_at,
     last_seq, seen_seq, call_seq, signal_count, open_tasks, open_timers, epoch, nonce, crashes, close_rounds,
     cancel_requested, waiting_for, stuck, metadata)
 VALUES /*row*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULLIF(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
@@ -23,20 +23,20 @@ ON CONFLICT (id) DO UPDATE SET version = excluded.version, queue = excluded.queu
 
 -- name: by_id
 -- Heads with their ready rows.
-SELECT * FROM heads WHERE id IN (VALUES /*row*/(?)/*end*/);
+SELECT * FROM holdfast_heads WHERE id IN (VALUES /*row*/(?)/*end*/);
 
 -- name: by_workflow_id
 -- The newest execution of a workflow id.
-SELECT h.* FROM workflow_keys AS k CROSS JOIN heads AS h ON h.id = k.execution_id
+SELECT h.* FROM holdfast_workflow_keys AS k CROSS JOIN holdfast_heads AS h ON h.id = k.execution_id
 WHERE k.org = ? AND k.workflow_id = ?;
 
 -- name: page_of_state
 -- One branch of a page: the executions of one stored state.
-SELECT h.* FROM heads AS h WHERE h.org = ? AND h.state = ? AND h.id < ?;
+SELECT h.* FROM holdfast_heads AS h WHERE h.org = ? AND h.state = ? AND h.id < ?;
 
 -- name: page_of_kind
 -- One branch of a page: the executions of one kind.
-SELECT h.* FROM heads AS h WHERE h.org = ? AND h.kind = ? AND h.id < ?;
+SELECT h.* FROM holdfast_heads AS h WHERE h.org = ? AND h.kind = ? AND h.id < ?;
 
 -- name: page_of_ready
 -- One branch of a page: the executions of one stored state with a ready row. They are few, so start from those rows, in
@@ -45,16 +45,16 @@ SELECT r.execution_id AS id, h.org, h.workflow_id, h.kind, h.version, h.queue, h
     h.updated_at, h.closed_at, h.last_seq, h.seen_seq, h.call_seq, h.signal_count, h.open_tasks, h.open_timers, h.epoch,
     h.nonce, h.crashes, h.close_rounds, h.cancel_requested, h.waiting_for, h.stuck, h.metadata,
     r.since_at, r.not_before_at, r.worker, r.news, r.avoid_build
-FROM ready AS r CROSS JOIN executions AS h ON h.id = r.execution_id
+FROM holdfast_ready AS r CROSS JOIN holdfast_executions AS h ON h.id = r.execution_id
 WHERE +r.org = ? AND h.state = ? AND r.execution_id < ?;
 
 -- name: page_of_workflow
 -- One branch of a page: the executions with one key of the caller's.
-SELECT h.* FROM heads AS h WHERE h.org = ? AND h.workflow_id = ? AND h.id < ? AND h.workflow_id <> h.id;
+SELECT h.* FROM holdfast_heads AS h WHERE h.org = ? AND h.workflow_id = ? AND h.id < ? AND h.workflow_id <> h.id;
 
 -- name: page_of_id
 -- One branch of a page: the execution without a key of the caller's whose id stands in for it.
-SELECT h.* FROM heads AS h WHERE h.org = ? AND h.id = ? AND h.id < ? AND h.workflow_id = h.id;
+SELECT h.* FROM holdfast_heads AS h WHERE h.org = ? AND h.id = ? AND h.id < ? AND h.workflow_id = h.id;
 
 -- name: page_order
 -- The end of a page, after its branches.
@@ -94,32 +94,32 @@ AND since_at IS NULL;
 
 -- name: count_by_state
 -- How many executions of an org are in each stored state.
-SELECT state, count(*) FROM executions WHERE org = ? GROUP BY state;
+SELECT state, count(*) FROM holdfast_executions WHERE org = ? GROUP BY state;
 
 -- name: count_ready
 -- How many OPEN executions of an org have a ready row, without and with a worker.
 SELECT count(*) FILTER (WHERE r.worker IS NULL), count(*) FILTER (WHERE r.worker IS NOT NULL)
-FROM ready AS r CROSS JOIN executions AS e ON e.id = r.execution_id
+FROM holdfast_ready AS r CROSS JOIN holdfast_executions AS e ON e.id = r.execution_id
 WHERE r.org = ? AND e.state = 'OPEN';
 
 -- name: unread_without_ready
 -- Open executions with unread events that nobody would ever claim.
-SELECT e.id FROM executions AS e
+SELECT e.id FROM holdfast_executions AS e
 WHERE e.org = ? AND e.state IN ('OPEN', 'STUCK') AND e.last_seq > e.seen_seq
-    AND NOT EXISTS (SELECT 1 FROM ready AS r WHERE r.execution_id = e.id)
+    AND NOT EXISTS (SELECT 1 FROM holdfast_ready AS r WHERE r.execution_id = e.id)
 ORDER BY e.id LIMIT ?;
 
 -- name: waiting_for_missing
 -- Timers and tasks that executions at rest wait for, although they have no row. Executions with news are left alone:
 -- what they last waited for may just have come.
 SELECT e.id, w.value ->> 'kind', w.value ->> 'number'
-FROM executions AS e CROSS JOIN json_each(e.waiting_for) AS w
+FROM holdfast_executions AS e CROSS JOIN json_each(e.waiting_for) AS w
 WHERE e.org = ? AND e.state IN ('OPEN', 'STUCK') AND e.last_seq = e.seen_seq
-    AND NOT EXISTS (SELECT 1 FROM ready AS r WHERE r.execution_id = e.id)
+    AND NOT EXISTS (SELECT 1 FROM holdfast_ready AS r WHERE r.execution_id = e.id)
     AND (
         w.value ->> 'kind' = 'timer' AND NOT EXISTS (
-            SELECT 1 FROM timers AS t WHERE t.execution_id = e.id AND t.timer_no = w.value ->> 'number')
+            SELECT 1 FROM holdfast_timers AS t WHERE t.execution_id = e.id AND t.timer_no = w.value ->> 'number')
         OR w.value ->> 'kind' = 'task' AND NOT EXISTS (
-            SELECT 1 FROM tasks AS t WHERE t.execution_id = e.id AND t.task_no = w.value ->> 'number')
+            SELECT 1 FROM holdfast_tasks AS t WHERE t.execution_id = e.id AND t.task_no = w.value ->> 'number')
     )
 ORDER BY e.id;

@@ -1,6 +1,6 @@
 -- name: upsert
 -- Ready rows that came or changed.
-INSERT INTO ready (execution_id, org, queue, priority, kind, version, since_at, not_before_at, worker, news, avoid_build)
+INSERT INTO holdfast_ready (execution_id, org, queue, priority, kind, version, since_at, not_before_at, worker, news, avoid_build)
 VALUES /*row*/(?, ?, ?, ?, ?, ?, ?, ?, NULLIF(?, ''), ?, NULLIF(?, ''))/*end*/
 ON CONFLICT (execution_id) DO UPDATE SET queue = excluded.queue, priority = excluded.priority, kind = excluded.kind,
     version = excluded.version, since_at = excluded.since_at, not_before_at = excluded.not_before_at,
@@ -8,27 +8,27 @@ ON CONFLICT (execution_id) DO UPDATE SET queue = excluded.queue, priority = excl
 
 -- name: delete
 -- Ready rows whose news have been read.
-DELETE FROM ready WHERE execution_id IN (VALUES /*row*/(?)/*end*/);
+DELETE FROM holdfast_ready WHERE execution_id IN (VALUES /*row*/(?)/*end*/);
 
 -- name: claimable
 -- Unleased rows of one queue that a worker with these builds may take, in claiming order.
 WITH builds (kind, version, build) AS (VALUES /*row*/(?, ?, ?)/*end*/)
 SELECT r.priority, r.since_at, r.execution_id
-FROM ready AS r CROSS JOIN builds AS b ON b.kind = r.kind AND b.version = r.version
+FROM holdfast_ready AS r CROSS JOIN builds AS b ON b.kind = r.kind AND b.version = r.version
 WHERE r.worker IS NULL AND r.org = ? AND r.queue = ?
     AND (r.not_before_at <= ? OR (r.avoid_build IS NOT NULL AND r.avoid_build <> b.build))
 ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT ?;
 
 -- name: held
 -- Executions leased by these workers.
-SELECT execution_id FROM ready WHERE worker IN (VALUES /*row*/(?)/*end*/) ORDER BY execution_id;
+SELECT execution_id FROM holdfast_ready WHERE worker IN (VALUES /*row*/(?)/*end*/) ORDER BY execution_id;
 
 -- name: next_delayed
 -- When the next delayed row becomes claimable.
-SELECT min(not_before_at) FROM ready WHERE worker IS NULL AND not_before_at > 0 AND not_before_at > ?;
+SELECT min(not_before_at) FROM holdfast_ready WHERE worker IS NULL AND not_before_at > 0 AND not_before_at > ?;
 
 -- name: news
 -- Executions leased by a worker that got events it has not been told of.
 SELECT r.execution_id, e.last_seq
-FROM ready AS r CROSS JOIN executions AS e ON e.id = r.execution_id
+FROM holdfast_ready AS r CROSS JOIN holdfast_executions AS e ON e.id = r.execution_id
 WHERE r.worker = ? AND r.news = 1 ORDER BY r.execution_id;

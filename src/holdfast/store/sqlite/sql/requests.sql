@@ -1,6 +1,6 @@
 -- name: upsert
 -- Answers kept for repeated requests.
-INSERT INTO requests (org, request_id, fingerprint, answer, created_at) VALUES /*row*/(?, ?, ?, ?, ?)/*end*/
+INSERT INTO holdfast_requests (org, request_id, fingerprint, answer, created_at) VALUES /*row*/(?, ?, ?, ?, ?)/*end*/
 ON CONFLICT (org, request_id) DO UPDATE SET fingerprint = excluded.fingerprint, answer = excluded.answer,
     created_at = excluded.created_at;
 
@@ -8,8 +8,8 @@ ON CONFLICT (org, request_id) DO UPDATE SET fingerprint = excluded.fingerprint, 
 -- Answers given to these requests.
 SELECT org, request_id, fingerprint, answer, created_at
 FROM (VALUES /*row*/(?, ?)/*end*/) AS wanted
-CROSS JOIN requests ON org = wanted.column1 AND request_id = wanted.column2;
+CROSS JOIN holdfast_requests ON org = wanted.column1 AND request_id = wanted.column2;
 
 -- name: forget
 -- Answers that nobody will ask for again.
-DELETE FROM requests WHERE created_at < ?;
+DELETE FROM holdfast_requests WHERE created_at < ?;

@@ -1,12 +1,12 @@
 -- name: insert
 -- New tasks; a number that is taken is an error.
-INSERT INTO tasks (execution_id, task_no, org, kind, queue, priority, input, retry, timeouts, scheduled_at,
+INSERT INTO holdfast_tasks (execution_id, task_no, org, kind, queue, priority, input, retry, timeouts, scheduled_at,
     not_before_at, attempt, nonce, worker, started_at, heartbeat_at, due_at, details, progress, last_failure)
 VALUES /*row*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULLIF(?, ''), ?, ?, ?, NULLIF(?, ''), ?, NULLIF(?, ''))/*end*/;
 
 -- name: update
 -- Tasks that changed; what was asked for (kind, input, retry, time-outs) never does.
-INSERT INTO tasks (execution_id, task_no, org, kind, queue, priority, input, retry, timeouts, scheduled_at,
+INSERT INTO holdfast_tasks (execution_id, task_no, org, kind, queue, priority, input, retry, timeouts, scheduled_at,
     not_before_at, attempt, nonce, worker, started_at, heartbeat_at, due_at, details, progress, last_failure)
 VALUES /*row*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULLIF(?, ''), ?, ?, ?, NULLIF(?, ''), ?, NULLIF(?, ''))/*end*/
 ON CONFLICT (execution_id, task_no) DO UPDATE SET queue = excluded.queue, priority = excluded.priority,
@@ -17,11 +17,11 @@ ON CONFLICT (execution_id, task_no) DO UPDATE SET queue = excluded.queue, priori
 
 -- name: delete
 -- Tasks that are finished.
-DELETE FROM tasks WHERE /*row*/(execution_id = ? AND task_no = ?)/*or*/;
+DELETE FROM holdfast_tasks WHERE /*row*/(execution_id = ? AND task_no = ?)/*or*/;
 
 -- name: purge
 -- All tasks of executions that are over.
-DELETE FROM tasks WHERE execution_id IN (VALUES /*row*/(?)/*end*/);
+DELETE FROM holdfast_tasks WHERE execution_id IN (VALUES /*row*/(?)/*end*/);
 
 -- name: by_key
 -- Tasks by execution and number.
@@ -29,33 +29,33 @@ SELECT execution_id, task_no, org, kind, queue, priority, CAST(input AS BLOB), C
     CAST(timeouts AS BLOB), scheduled_at, not_before_at, attempt, nonce, worker, started_at, heartbeat_at, due_at,
     CAST(details AS BLOB), progress, CAST(last_failure AS BLOB)
 FROM (VALUES /*row*/(?, ?)/*end*/) AS wanted
-CROSS JOIN tasks ON execution_id = wanted.column1 AND task_no = wanted.column2;
+CROSS JOIN holdfast_tasks ON execution_id = wanted.column1 AND task_no = wanted.column2;
 
 -- name: of_execution
 -- The unfinished tasks of one execution.
 SELECT execution_id, task_no, org, kind, queue, priority, CAST(input AS BLOB), CAST(retry AS BLOB),
     CAST(timeouts AS BLOB), scheduled_at, not_before_at, attempt, nonce, worker, started_at, heartbeat_at, due_at,
     CAST(details AS BLOB), progress, CAST(last_failure AS BLOB)
-FROM tasks WHERE execution_id = ? AND org = ? ORDER BY task_no;
+FROM holdfast_tasks WHERE execution_id = ? AND org = ? ORDER BY task_no;
 
 -- name: claimable
 -- Tasks of one queue that a worker knowing these kinds may take, in claiming order.
-SELECT priority, max(not_before_at, scheduled_at), execution_id, task_no FROM tasks
+SELECT priority, max(not_before_at, scheduled_at), execution_id, task_no FROM holdfast_tasks
 WHERE worker IS NULL AND org = ? AND queue = ? AND not_before_at <= ? AND kind IN (VALUES /*row*/(?)/*end*/)
 ORDER BY priority DESC, max(not_before_at, scheduled_at), execution_id, task_no LIMIT ?;
 
 -- name: due
 -- Tasks whose nearest deadline has passed, the oldest first.
-SELECT execution_id, task_no FROM tasks WHERE due_at IS NOT NULL AND due_at <= ? ORDER BY due_at LIMIT ?;
+SELECT execution_id, task_no FROM holdfast_tasks WHERE due_at IS NOT NULL AND due_at <= ? ORDER BY due_at LIMIT ?;
 
 -- name: held
 -- Tasks leased by these workers.
-SELECT execution_id, task_no FROM tasks WHERE worker IN (VALUES /*row*/(?)/*end*/) ORDER BY execution_id, task_no;
+SELECT execution_id, task_no FROM holdfast_tasks WHERE worker IN (VALUES /*row*/(?)/*end*/) ORDER BY execution_id, task_no;
 
 -- name: next_due
 -- The nearest deadline.
-SELECT min(due_at) FROM tasks WHERE due_at IS NOT NULL;
+SELECT min(due_at) FROM holdfast_tasks WHERE due_at IS NOT NULL;
 
 -- name: next_delayed
 -- When the next delayed task becomes claimable.
-SELECT min(not_before_at) FROM tasks WHERE worker IS NULL AND not_before_at > 0 AND not_before_at > ?;
+SELECT min(not_before_at) FROM holdfast_tasks WHERE worker IS NULL AND not_before_at > 0 AND not_before_at > ?;
