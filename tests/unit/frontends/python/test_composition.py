@@ -66,7 +66,7 @@ async def test_all_fails_with_the_first_failure(engine, place):
 
     @workflow
     async def compose(ctx: WorkflowContext, place: int) -> str:
-        items = [ctx.task(never), ctx.sleep(3600)]
+        items: list[object] = [ctx.task(never), ctx.sleep(3600)]
         items.insert(place, ctx.task(fails, place))
         try:
             await ctx.all(items)
