@@ -53,7 +53,7 @@ class EngineConfig:
     limits: Limits = field(default_factory=Limits)
     store: StoreConfig = field(default_factory=StoreConfig)
     worker: WorkerConfig = field(default_factory=WorkerConfig)
-    timer_resolution_s: float = 0.02
+    timer_resolution_s: float = 0.005
     poll_s: float = 0.25
     hint_poll_s: float = 0.02
     crash_attempts: int = 5

@@ -53,8 +53,9 @@ class Clockwork(Service):
         self._next_at = began_at + self._every
         more = True
         while more:
-            more = (await upkeep.run_due()).more
-        await upkeep.claim()
+            # Asked for together, so that one transaction does both.
+            due, _ = await asyncio.gather(upkeep.run_due(), upkeep.claim())
+            more = due.more
         due_at = await upkeep.next_due_at(began_at)
         if due_at is not None and due_at < self._next_at:
             self._next_at = due_at

@@ -119,11 +119,14 @@ class Changes:
 
     `new_executions`/`changed_executions` hold whole heads; the ready row is upserted or deleted as `Execution.ready`
     says whenever the execution's id is in `ready`. `purge` deletes every task and timer row of these executions.
+    A changed execution that is in `turned`, too, has another `state`, `closed_at`, `stuck` or `crashes`; all others
+    have only gone on, which is the common case and cheaper to write.
     `bury` makes dead letters of an execution's SIGNAL_RECEIVED events after a number: (execution id, seq, reason).
     """
 
     new_executions: list[Execution] = field(default_factory=list)
     changed_executions: dict[str, Execution] = field(default_factory=dict)
+    turned: set[str] = field(default_factory=set)
     ready: dict[str, Execution] = field(default_factory=dict)
     events: list[tuple[str, HistoryEvent]] = field(default_factory=list)
     workflow_keys: dict[WorkflowKey, str] = field(default_factory=dict)

@@ -23,7 +23,7 @@ class Resume(Operation[ResumeExecution, Changed]):
         execution.state = State.OPEN
         execution.crashes = 0
         execution.ready = Ready(since_at=ws.now)
-        ws.touch(execution)
+        ws.turn(execution)
         ws.touch_ready(execution)
         offer(ws, execution)
         return Changed(True)

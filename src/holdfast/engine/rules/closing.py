@@ -16,6 +16,7 @@ def close(ws: Workspace, execution: Execution, state: State, body: EventBody) ->
     execution.closed_at = event.at
     execution.waiting_for = ()
     execution.stuck = None
+    ws.turn(execution)
     if execution.ready is not None:
         let_go(ws, execution)
     if execution.open_tasks or execution.open_timers:

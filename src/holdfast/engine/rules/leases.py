@@ -39,7 +39,9 @@ def grant(ws: Workspace, execution: Execution, session: str) -> None:
     ready.news = False
     ready.not_before_at = 0
     ready.avoid_build = None
-    execution.state = State.OPEN
+    if execution.state is not State.OPEN:
+        execution.state = State.OPEN
+        ws.turn(execution)
     new_token(ws, execution)
     ws.touch_ready(execution)
     ws.granted[execution.id] = execution
@@ -118,12 +120,14 @@ def park(ws: Workspace, execution: Execution, reason: StuckReason) -> None:
     """Stuck: not failed. Tried again by other code at once, by the same code after a while."""
     execution.state = State.STUCK
     execution.stuck = reason
+    ws.turn(execution)
     hand_back(ws, execution, delay_s=ws.config.stuck_retry_s, avoid_build=reason.build or None)
 
 
 def reclaim(ws: Workspace, execution: Execution) -> None:
     """The session that held it is gone. A program that keeps taking its worker down is parked."""
     execution.crashes += 1
+    ws.turn(execution)
     if execution.crashes >= ws.config.crash_attempts:
         park(
             ws,

@@ -124,6 +124,11 @@ class Workspace:
         if execution.id not in self._new:
             self.changes.changed_executions[execution.id] = execution
 
+    def turn(self, execution: Execution) -> None:
+        """Its state, or what goes with that, has changed: `touch`, and more than `touch`."""
+        self.touch(execution)
+        self.changes.turned.add(execution.id)
+
     def touch_ready(self, execution: Execution) -> None:
         self.changes.ready[execution.id] = execution
 

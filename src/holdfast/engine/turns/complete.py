@@ -114,6 +114,8 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
 
     def _settle(self, ws: Workspace, execution: Execution, verdict: TurnVerdict, releasing: bool) -> None:
         execution.close_rounds = execution.close_rounds + 1 if verdict is TurnVerdict.UNREAD else 0
+        if execution.crashes or execution.stuck is not None:
+            ws.turn(execution)
         if execution.crashes:
             execution.crashes = 0
             if execution.ready is not None and execution.ready.worker is not None:

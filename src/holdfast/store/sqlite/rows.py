@@ -75,6 +75,25 @@ def head_to_row(e: Execution) -> Row:
     )
 
 
+def progress_to_row(e: Execution) -> Row:
+    """What changes of a head while its state stays."""
+    return (
+        e.id,
+        e.updated_at,
+        e.last_seq,
+        e.seen_seq,
+        e.call_seq,
+        e.signal_count,
+        e.open_tasks,
+        e.open_timers,
+        e.epoch,
+        e.nonce,
+        e.close_rounds,
+        1 if e.cancel_requested else 0,
+        _text(e.waiting_for) if e.waiting_for else "",
+    )
+
+
 def ready_to_row(e: Execution, ready: Ready) -> Row:
     return (
         e.id,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sqlite3
 
 from holdfast.store.protocol import Changes
-from holdfast.store.sqlite.rows import event_to_row, head_to_row, ready_to_row, task_to_row
+from holdfast.store.sqlite.rows import event_to_row, head_to_row, progress_to_row, ready_to_row, task_to_row
 from holdfast.store.sqlite.statements import rows, statement
 
 _INSERT_EXECUTIONS = rows("executions", "insert")
 _UPDATE_EXECUTIONS = rows("executions", "update")
+_GO_ON = rows("executions", "go_on")
 _UPSERT_READY = rows("ready", "upsert")
 _DELETE_READY = rows("ready", "delete")
 _INSERT_EVENTS = rows("events", "insert")
@@ -49,8 +50,11 @@ def _write_executions(connection: sqlite3.Connection, changes: Changes) -> None:
     new = {execution.id for execution in changes.new_executions}
     if new:
         _INSERT_EXECUTIONS.execute(connection, [head_to_row(e) for e in changes.new_executions])
-    changed = [head_to_row(e) for key, e in changes.changed_executions.items() if key not in new]
-    _UPDATE_EXECUTIONS.execute(connection, changed)
+    changed = changes.changed_executions
+    turned = [head_to_row(changed[key]) for key in changes.turned if key in changed and key not in new]
+    gone_on = [progress_to_row(e) for key, e in changed.items() if key not in changes.turned and key not in new]
+    _UPDATE_EXECUTIONS.execute(connection, turned)
+    _GO_ON.execute(connection, gone_on)
 
 
 def _write_ready(connection: sqlite3.Connection, changes: Changes) -> None:

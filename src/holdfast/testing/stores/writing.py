@@ -6,6 +6,7 @@ import msgspec
 
 from holdfast.model.events import EVENT_TYPES, HistoryEvent, SignalReceived, TimerFired
 from holdfast.model.executions import DeadLetter, DefinitionRow, Execution, Ready, RequestRow, State
+from holdfast.model.values import Wait
 from holdfast.store.protocol import Changes, LoadPlan
 from holdfast.testing.stores.bench import START, Bench, Decide, OpenStore
 from holdfast.testing.stores.records import (
@@ -63,9 +64,25 @@ class Writing:
         changed = a_full_execution()
         changed.workflow_id, changed.kind, changed.created_at = "order-1", "shipping", START
         changed.ready = None
-        await bench.write(changed_executions={changed.id: changed})
+        await bench.write(changed_executions={changed.id: changed}, turned={changed.id})
 
         assert await bench.store.executions(ORG, [changed.id]) == {changed.id: changed}
+
+    async def test_execution_that_has_gone_on_keeps_the_rest(self, open_store: OpenStore) -> None:
+        """Without being named as turned, a head is written as far as it goes on; state and origin stay as they were."""
+        bench = await Bench.opened(open_store)
+        before = a_full_execution()
+        before.ready = None
+        await bench.write(new_executions=[before])
+        after = a_full_execution()
+        after.ready = None
+        after.updated_at, after.last_seq, after.seen_seq, after.call_seq = START + 9, 50, 49, 48
+        after.signal_count, after.open_tasks, after.open_timers = 7, 6, 5
+        after.epoch, after.nonce, after.close_rounds, after.cancel_requested = 4, 3, 2, True
+        after.waiting_for = (Wait("signal", "go"),)
+        await bench.write(changed_executions={after.id: after})
+
+        assert await bench.store.executions(ORG, [after.id]) == {after.id: after}
 
     async def test_execution_made_and_changed_at_once_is_written_once(self, open_store: OpenStore) -> None:
         """A head may be among the new and the changed ones of the same batch."""
@@ -277,6 +294,7 @@ class Writing:
             execution.state, execution.closed_at, execution.ready = State.COMPLETED, START + 1, None
         await bench.write(
             changed_executions={execution.id: execution for execution in made},
+            turned={execution.id for execution in made},
             ready={execution.id: execution for execution in made},
             deleted_timers=[(execution.id, 1) for execution in made],
         )

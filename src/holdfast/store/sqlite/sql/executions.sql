@@ -21,6 +21,19 @@ ON CONFLICT (id) DO UPDATE SET version = excluded.version, queue = excluded.queu
     cancel_requested = excluded.cancel_requested, waiting_for = excluded.waiting_for, stuck = excluded.stuck,
     metadata = excluded.metadata;
 
+-- name: go_on
+-- Heads that have gone on in the state they were in. The constants stand for columns that never change or did not; no
+-- indexed column is written.
+INSERT INTO holdfast_executions (id, org, workflow_id, kind, version, queue, priority, state, created_at, updated_at,
+    last_seq, seen_seq, call_seq, signal_count, open_tasks, open_timers, epoch, nonce, crashes, close_rounds,
+    cancel_requested, waiting_for)
+VALUES /*row*/(?, '-', '-', '-', '-', '-', 0, 'OPEN', 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, NULLIF(?, ''))/*end*/
+ON CONFLICT (id) DO UPDATE SET updated_at = excluded.updated_at, last_seq = excluded.last_seq,
+    seen_seq = excluded.seen_seq, call_seq = excluded.call_seq, signal_count = excluded.signal_count,
+    open_tasks = excluded.open_tasks, open_timers = excluded.open_timers, epoch = excluded.epoch,
+    nonce = excluded.nonce, close_rounds = excluded.close_rounds, cancel_requested = excluded.cancel_requested,
+    waiting_for = excluded.waiting_for;
+
 -- name: by_id
 -- Heads with their ready rows.
 SELECT * FROM holdfast_heads WHERE id IN (VALUES /*row*/(?)/*end*/);
