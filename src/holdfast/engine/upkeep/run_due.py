@@ -11,7 +11,7 @@ from holdfast.model.events import TimerFired
 from holdfast.model.values import Failure
 from holdfast.store.protocol import LoadPlan
 
-PAGE = 500
+PAGE = 1_000
 
 
 class RunDue(Operation[None, DueWork]):
