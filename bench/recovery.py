@@ -144,7 +144,7 @@ async def _restart(setting: Setting) -> tuple[float, float]:
 async def _reload(setting: Setting) -> tuple[float, int]:
     """What the first reaction after a restart takes longer than the later ones, and how long the history is."""
     async with _engine(setting.url("story"), config()) as engine:
-        steps = setting["history_events"] // 2
+        steps = setting["history_events"] - 2
         handle = await engine.client.start_workflow(long_story, steps, workflow_id="story")
         while await handle.status() is not Status.WAITING:
             await asyncio.sleep(0.02)

@@ -8,8 +8,7 @@
     │   ├── InvalidDuration            negative, NaN, or beyond ten years
     │   ├── InvalidDatabaseUrl
     │   ├── InvalidDefinition          a workflow or task that can't be registered
-    │   ├── InvalidCursor
-    │   └── UnsupportedByStore
+    │   └── InvalidCursor
     ├── NotFound
     │   ├── ExecutionNotFound
     │   ├── UnknownWorkflowKind
@@ -37,7 +36,6 @@
     │   ├── StepFailed
     │   ├── TaskFailed
     │   │   └── TaskTimedOut
-    │   ├── TaskWasCancelled
     │   ├── AllFailed                  `ctx.any`: carries all outcomes
     │   │   └── TooFewSucceeded        `ctx.n_of`: carries the outcomes so far
     │   └── SignalTimeout              also a TimeoutError
@@ -128,12 +126,6 @@ class InvalidCursor(InvalidRequest):
     code = "invalid_cursor"
 
 
-class UnsupportedByStore(InvalidRequest):
-    """This store can't do that."""
-
-    code = "unsupported_by_store"
-
-
 # --- things that are not there ------------------------------------------------------------------------------------
 
 
@@ -177,7 +169,7 @@ class ExecutionClosed(Conflict):
 
 
 class SignalLimitReached(Conflict):
-    """The execution has received as many signals as it may: continue as new, or batch values into fewer signals."""
+    """The execution has received as many signals as it may: put several values into one, or start another."""
 
     code = "signal_limit"
 
@@ -324,12 +316,6 @@ class TaskTimedOut(TaskFailed):
     """A task ran out of time and its retries are used up."""
 
     code = "task_timed_out"
-
-
-class TaskWasCancelled(WaitFailed):
-    """The task was cancelled."""
-
-    code = "task_cancelled"
 
 
 class AllFailed(WaitFailed):

@@ -15,7 +15,7 @@ from importlib.resources import files
 from itertools import chain
 from typing import Any, Final
 
-MAX_ROWS: Final = 128
+MAX_ROWS: Final = 512
 Row = tuple[Any, ...]
 
 
