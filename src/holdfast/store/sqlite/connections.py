@@ -22,6 +22,7 @@ from holdfast.errors import InvalidDatabaseUrl, InvalidRequest, StorageError
 from holdfast.store.protocol import Clock
 from holdfast.store.sqlite import migrate
 from holdfast.store.sqlite.faults import is_busy, translate
+from holdfast.store.sqlite.places import network_file_system
 
 T = TypeVar("T")
 
@@ -156,6 +157,12 @@ def _check_library() -> None:
 def _check_place(path: Path) -> None:
     if path.is_dir():
         raise StorageError(f"{path} is a folder: name a file in it", path=str(path))
+    remote = network_file_system(path)
+    if remote is not None:
+        raise StorageError(
+            f"{path} lies on a network file system ({remote}), where SQLite can damage it: put it on a local disk",
+            path=str(path),
+        )
     # The WAL is looked for first: another process that is making both makes the database first.
     if Path(f"{path}-wal").exists() and not path.exists():
         raise StorageError(
