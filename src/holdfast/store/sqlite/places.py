@@ -1,7 +1,7 @@
 """Where a database file lies.
 
-Shared memory and locks of a WAL do not work over a network: two machines would each think that they are alone, and damage
-the file.
+Shared memory and locks of a WAL do not work over a network: two machines would each think that they are alone, and
+damage the file.
 """
 
 from __future__ import annotations
