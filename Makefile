@@ -3,7 +3,7 @@
 VENV  := .venv
 BIN   := $(VENV)/bin
 STAMP := $(VENV)/.installed
-TYPED := $(wildcard src/holdfast examples bench tests)
+TYPED := $(wildcard src/holdfast examples bench tests tools)
 
 # What a usable interpreter must manage: new enough, able to make a virtual environment, built with SQLite.
 FIT := import sys, venv, ensurepip, sqlite3; sys.exit(sys.version_info < (3, 11))
@@ -13,7 +13,7 @@ PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test check bench format lint types imports coverage clean
+.PHONY: help setup run test check bench generate format lint types imports coverage clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ check: lint types imports ## the quick proof: as test, without the slow tests
 
 bench: $(STAMP) ## measure
 	@$(BIN)/python -m bench
+
+generate: $(STAMP) ## write the blocking faces anew from the async classes
+	@$(BIN)/python -m tools.sync_faces
 
 format: $(STAMP) ## format the code and apply the safe fixes
 	@$(BIN)/ruff check --quiet --fix-only .

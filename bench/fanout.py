@@ -1,7 +1,7 @@
 """One workflow that puts many tasks on the queue and awaits them all.
 
 The number of turns shows whether completions that arrive together become one turn. The aim is 1.5 s for 1,000 tasks;
-it is not a target yet.
+that is the target.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def run(setting: Setting) -> list[Figure]:
     watch, turns, events = asyncio.run(_measure(setting))
     setting.tell(f"{setting['tasks']} tasks in {watch.seconds:.2f} s and {turns} turns")
     return [
-        Figure(name="start to result", figure=watch.seconds, unit="s"),
+        Figure(name="start to result", figure=watch.seconds, unit="s", at_most=1.5),
         Figure(name="turns", figure=turns, unit="turns"),
         Figure(name="history", figure=events, unit="events"),
         *processor_time(watch, setting["tasks"], "task"),

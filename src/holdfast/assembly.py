@@ -11,6 +11,7 @@ from typing import Any, Self
 from urllib.parse import unquote, urlsplit
 
 from holdfast.client.client import Client, Workflow
+from holdfast.client.following import successor_of
 from holdfast.client.views import result_of
 from holdfast.config import EngineConfig
 from holdfast.contract.upkeep import RecoveryReport
@@ -21,6 +22,7 @@ from holdfast.model.executions import Status
 from holdfast.services.clockwork import Clockwork
 from holdfast.services.housekeeping import Housekeeping
 from holdfast.services.lookout import Lookout
+from holdfast.services.loops import Service
 from holdfast.store.protocol import Clock, Store
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.worker.worker import Worker
@@ -86,7 +88,7 @@ class Engine:
         self.org = org
         self._clock = clock or SystemClock()
         self._registry = Registry(workflows, tasks)
-        self._local = LocalEngine(open_store(url, self.config, self._clock), self.config)
+        self._local = self._make_local(url)
         self.client = Client(self._local.executions, org, self.config.limits.payload_bytes)
         self._worker: Worker | None = None
         self._running = False
@@ -117,10 +119,10 @@ class Engine:
             Lookout(upkeep, config.hint_poll_s, config.poll_s),
             Housekeeping(upkeep),
         )
-        for service in self._services:
-            service.start()
+        self._begin(self._services)
+        self.client.portal.open()
         if self._registry.workflows or self._registry.tasks:
-            self._worker = Worker(self._local.workers, self.org, self._registry, config.worker, self._clock)
+            self._worker = self._make_worker(self._registry)
             await self._worker.start()
 
     async def shutdown(self) -> None:
@@ -134,7 +136,20 @@ class Engine:
         for service in self._services:
             await service.stop()
         await self._local.stop()
+        self.client.portal.close()
         gc.set_threshold(*self._gc_thresholds)
+
+    # --- what the testing kit puts virtual time into ---
+
+    def _make_local(self, url: str) -> LocalEngine:
+        return LocalEngine(open_store(url, self.config, self._clock), self.config)
+
+    def _make_worker(self, registry: Registry) -> Worker:
+        return Worker(self._local.workers, self.org, registry, self.config.worker, self._clock)
+
+    def _begin(self, services: Iterable[Service]) -> None:
+        for service in services:
+            service.start()
 
     @property
     def storage(self) -> Store:
@@ -164,6 +179,9 @@ class Engine:
         if status is None or status.is_open:
             return None
         outcome = await self._local.executions.outcome(self.org, workflow_execution_id)
+        successor = successor_of(outcome.last_event.body)
+        if successor is not None:
+            return await self.query_result(successor, type_hint)
         return result_of(outcome, type_hint)
 
     async def cancel(self, workflow_execution_id: str) -> bool:

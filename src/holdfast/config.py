@@ -13,6 +13,7 @@ class Limits:
     payload_warning_bytes: int = 2 * 1024 * 1024
     payload_bytes: int = 64 * 1024 * 1024
     page_size: int = 1_000
+    child_depth: int = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +29,11 @@ class StoreConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerConfig:
-    """How much one worker takes on, and how long its word counts."""
+    """How much one worker takes on, and how long its word counts.
+
+    `propagate_child_failures`: whether awaiting a child that failed raises; `ctx.child` can say otherwise for each.
+    `replay_always`: for tests. Every program is thrown away after each commit and rebuilt from its history.
+    """
 
     turn_slots: int = 1_000
     task_slots: int = 100
@@ -40,6 +45,8 @@ class WorkerConfig:
     turn_warning_s: float = 2.0
     turn_limit_s: float = 60.0
     history_warning_events: int = 10_000
+    propagate_child_failures: bool = True
+    replay_always: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,22 +8,32 @@
     │   ├── InvalidDuration            negative, NaN, or beyond ten years
     │   ├── InvalidDatabaseUrl
     │   ├── InvalidDefinition          a workflow or task that can't be registered
+    │   ├── InvalidResetPoint          the event is not where a turn ends
+    │   ├── InvalidHistory             what was stored as a history is none
     │   └── InvalidCursor
     ├── NotFound
     │   ├── ExecutionNotFound
     │   ├── UnknownWorkflowKind
+    │   ├── UnknownQuery               the workflow has no query of this name
+    │   ├── UpdateNotFound
     │   └── UnknownTaskKind
     ├── Conflict                       right in itself, but not in this state
     │   ├── ExecutionClosed
+    │   ├── ExecutionOpen              it has to be closed for that
+    │   ├── WorkflowAlreadyRunning     an open execution has this workflow id
+    │   ├── WorkflowIdUsed             a closed one has, and that counts
     │   ├── SignalLimitReached
     │   ├── RequestMismatch            same request id, other content
+    │   ├── WouldDeadlock              a blocking call on the thread that would have to answer it
     │   ├── SessionLost                the worker's session has expired
     │   ├── StaleClaim                 the lease has passed to somebody else
     │   └── StaleAttempt               the task's attempt is over
     ├── Unavailable                    try again later; nothing was changed
     │   ├── StorageFull
     │   ├── StorageBusy
+    │   ├── NoWorker                   nobody here has the code
     │   └── EngineStopped
+    │       └── EngineForked           it runs in the parent process
     ├── StorageError                   the database can't be used as it is
     │   ├── SchemaTooNew
     │   └── StorageCorrupt
@@ -32,19 +42,35 @@
     │   ├── WorkflowCancelled
     │   ├── WorkflowTerminated
     │   └── WorkflowTimedOut
+    ├── CallFailed                     what `handle.query()` and `handle.update()` raise
+    │   ├── QueryFailed
+    │   │   └── QueryNotReadOnly       the query would have changed something
+    │   ├── UpdateRejected             by its validator, or there is no such handler; nothing was changed
+    │   └── UpdateFailed
     ├── WaitFailed                     raised inside a workflow at an await; catchable
     │   ├── StepFailed
     │   ├── TaskFailed
     │   │   └── TaskTimedOut
+    │   ├── ChildWorkflowFailed        also when it was cancelled, terminated or timed out
+    │   │   └── ChildNotStarted        unknown kind, workflow id in use, too deep
+    │   ├── ExternalSignalFailed       the target is unknown, closed or full
     │   ├── AllFailed                  `ctx.any`: carries all outcomes
     │   │   └── TooFewSucceeded        `ctx.n_of`: carries the outcomes so far
+    │   ├── CompensationFailed         `ctx.saga`: carries every failure
+    │   ├── ConditionTimeout           `ctx.wait_until`; also a TimeoutError
     │   └── SignalTimeout              also a TimeoutError
+    ├── ScenarioError                  raised by holdfast.testing alone: the test can't go on as written
+    │   ├── NeverSettled               what is waited for was never fed, or can't come any more
+    │   ├── BodiesStillRunning         a body does not end, and time was to wait for it
+    │   └── StuckExecution             a workflow of the test was parked
     └── ProgramError                   the program, not the execution, is at fault: parks it as stuck
         ├── DeterminismError
         ├── NotDurableError
+        ├── NeverAwaited               ended with work started that nobody has awaited
         └── BlockedForever
 
     ControlFlow(BaseException)         passes through `except Exception`; never recorded
+    ├── ContinueAsNew                  raised by `ctx.continue_as_new`: this run is over
     └── Evicted                        the live program was thrown away; its code must stop
 
     NonRetryable(Exception)            a user's task or step raises it to say: do not try again
@@ -120,6 +146,18 @@ class InvalidDefinition(InvalidRequest):
     code = "invalid_definition"
 
 
+class InvalidResetPoint(InvalidRequest):
+    """An execution can be taken back only to an event where a turn ends."""
+
+    code = "invalid_reset_point"
+
+
+class InvalidHistory(InvalidRequest):
+    """This is not a stored history, or not one this Holdfast can read."""
+
+    code = "invalid_history"
+
+
 class InvalidCursor(InvalidRequest):
     """The page cursor was not made by this list call: start again without one."""
 
@@ -147,6 +185,18 @@ class UnknownWorkflowKind(NotFound):
     code = "unknown_workflow_kind"
 
 
+class UnknownQuery(NotFound):
+    """The workflow has no query of this name."""
+
+    code = "unknown_query"
+
+
+class UpdateNotFound(NotFound):
+    """The execution has received no update with this id."""
+
+    code = "update_not_found"
+
+
 class UnknownTaskKind(NotFound):
     """This worker does not know the task kind: pass it in `tasks=[...]`."""
 
@@ -168,6 +218,24 @@ class ExecutionClosed(Conflict):
     code = "execution_closed"
 
 
+class ExecutionOpen(Conflict):
+    """The execution is still open: cancel or terminate it first."""
+
+    code = "execution_open"
+
+
+class WorkflowAlreadyRunning(Conflict):
+    """An open execution has this workflow id."""
+
+    code = "workflow_already_running"
+
+
+class WorkflowIdUsed(Conflict):
+    """An execution with this workflow id has run before, and the caller does not want another."""
+
+    code = "workflow_id_used"
+
+
 class SignalLimitReached(Conflict):
     """The execution has received as many signals as it may: put several values into one, or start another."""
 
@@ -178,6 +246,12 @@ class RequestMismatch(Conflict):
     """This request id was used for another request: send a new id."""
 
     code = "request_mismatch"
+
+
+class WouldDeadlock(Conflict):
+    """A blocking call was made on the thread whose event loop has to answer it: await the async client there."""
+
+    code = "would_deadlock"
 
 
 class SessionLost(Conflict):
@@ -219,10 +293,22 @@ class StorageBusy(Unavailable):
     code = "storage_busy"
 
 
+class NoWorker(Unavailable):
+    """No worker connected here has the code of this workflow: start one with it."""
+
+    code = "no_worker"
+
+
 class EngineStopped(Unavailable):
     """The engine is not running: use it inside `async with Engine(...)`."""
 
     code = "engine_stopped"
+
+
+class EngineForked(EngineStopped):
+    """The engine runs in the parent process: start one in each process, after the fork."""
+
+    code = "engine_forked"
 
 
 # --- the database itself ------------------------------------------------------------------------------------------
@@ -286,6 +372,43 @@ class WorkflowTimedOut(ExecutionOutcome):
     code = "workflow_timed_out"
 
 
+# --- calls into a workflow ----------------------------------------------------------------------------------------
+
+
+class CallFailed(HoldfastError):
+    """A query or update was not answered."""
+
+    code = "call_failed"
+
+    def __init__(self, message: str | None = None, *, error_type: str = "", **details: Any) -> None:
+        super().__init__(message, error_type=error_type, **details)
+        self.error_type = error_type
+
+
+class QueryFailed(CallFailed):
+    """The query's handler raised an error."""
+
+    code = "query_failed"
+
+
+class QueryNotReadOnly(QueryFailed):
+    """A query must only look: it tried to change the workflow, which was kept as it was."""
+
+    code = "query_not_read_only"
+
+
+class UpdateRejected(CallFailed):
+    """The workflow did not accept the update; nothing was changed."""
+
+    code = "update_rejected"
+
+
+class UpdateFailed(CallFailed):
+    """The update was accepted, but its handler failed or the workflow closed before it was done."""
+
+    code = "update_failed"
+
+
 # --- failures a workflow sees at an await -------------------------------------------------------------------------
 
 
@@ -318,6 +441,31 @@ class TaskTimedOut(TaskFailed):
     code = "task_timed_out"
 
 
+class ChildWorkflowFailed(WaitFailed):
+    """A child ended without a result. `status` says how: failed, cancelled, terminated, timed_out, not_started."""
+
+    code = "child_workflow_failed"
+
+    def __init__(
+        self, message: str | None = None, *, status: str = "failed", child_execution_id: str = "", **details: Any
+    ) -> None:
+        super().__init__(message, status=status, child_execution_id=child_execution_id, **details)
+        self.status = status
+        self.child_execution_id = child_execution_id
+
+
+class ChildNotStarted(ChildWorkflowFailed):
+    """The child could not begin."""
+
+    code = "child_not_started"
+
+
+class ExternalSignalFailed(WaitFailed):
+    """The signal to another workflow was not delivered."""
+
+    code = "external_signal_failed"
+
+
 class AllFailed(WaitFailed):
     """None of the items succeeded."""
 
@@ -334,10 +482,53 @@ class TooFewSucceeded(AllFailed):
     code = "too_few_succeeded"
 
 
+class CompensationFailed(WaitFailed):
+    """A compensation of a saga failed and its retries are used up; the others have run."""
+
+    code = "compensation_failed"
+
+    def __init__(self, message: str | None = None, *, failures: tuple[BaseException, ...] = ()) -> None:
+        super().__init__(message)
+        self.failures = failures
+
+
+class ConditionTimeout(WaitFailed, TimeoutError):
+    """The condition did not become true in time."""
+
+    code = "condition_timeout"
+
+
 class SignalTimeout(WaitFailed, TimeoutError):
     """No signal of this name came in time."""
 
     code = "signal_timeout"
+
+
+# --- tests that can't go on as they are ---------------------------------------------------------------------------
+
+
+class ScenarioError(HoldfastError):
+    """The test can't go on as it is written."""
+
+    code = "scenario_error"
+
+
+class NeverSettled(ScenarioError):
+    """The workflow waits for something that will never come in this test."""
+
+    code = "never_settled"
+
+
+class BodiesStillRunning(ScenarioError):
+    """Steps or tasks are still running, and time was to wait for them."""
+
+    code = "bodies_still_running"
+
+
+class StuckExecution(ScenarioError):
+    """A workflow can't be driven as it is written: it was parked."""
+
+    code = "stuck_execution"
 
 
 # --- programs that can't go on as they are ------------------------------------------------------------------------
@@ -389,6 +580,12 @@ class NotDurableError(ProgramError):
         self.call = call
 
 
+class NeverAwaited(ProgramError):
+    """The workflow ended while work it had started was never awaited: it would be lost."""
+
+    code = "never_awaited"
+
+
 class BlockedForever(ProgramError):
     """The workflow awaits something that nothing durable can ever settle."""
 
@@ -400,6 +597,10 @@ class BlockedForever(ProgramError):
 
 class ControlFlow(BaseException):
     """Never recorded, never caught by `except Exception`."""
+
+
+class ContinueAsNew(ControlFlow):
+    """This run is over; the next one begins with other input."""
 
 
 class Evicted(ControlFlow):

@@ -81,7 +81,9 @@ class Process:
 
 
 class Spawn(Protocol):
-    async def __call__(self, role: str, *, env: dict[str, str] | None = None, **options: Any) -> Process:
+    async def __call__(
+        self, role: str, *, env: dict[str, str] | None = None, module: str = "tests.faults.app", **options: Any
+    ) -> Process:
         """A process of the application, once it has said that it is ready."""
         ...
 
@@ -92,13 +94,15 @@ async def spawn(tmp_path: Path, database: Path) -> AsyncIterator[Spawn]:
     processes: list[Process] = []
     log = tmp_path / "log"
 
-    async def start(role: str, *, env: dict[str, str] | None = None, **options: Any) -> Process:
+    async def start(
+        role: str, *, env: dict[str, str] | None = None, module: str = "tests.faults.app", **options: Any
+    ) -> Process:
         arguments = json.dumps({"db": str(database), "folder": str(tmp_path), **options})
         with log.open("ab") as errors:
             started = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
-                "tests.faults.app",
+                module,
                 role,
                 arguments,
                 stdin=asyncio.subprocess.PIPE,

@@ -16,9 +16,11 @@ import msgspec
 from holdfast import Engine
 from holdfast.frontends.python.definitions import workflow_definition
 from holdfast.frontends.python.program import program_maker
+from holdfast.model import commands as c
 from holdfast.model import events as e
 from holdfast.replay.journal import COMMAND_EVENTS, RECORDED_AS
-from holdfast.replay.machine import Machine, TurnResult
+from holdfast.replay.machine import Machine
+from holdfast.replay.program import TurnResult
 
 Events = Sequence[e.HistoryEvent]
 
@@ -75,7 +77,9 @@ def rows_of(history: Events, up_to: int) -> list[bytes]:
     return [
         e.encode_body(event.body)
         for event in history
-        if isinstance(event.body, COMMAND_EVENTS) and event.body.up_to == up_to
+        if isinstance(event.body, COMMAND_EVENTS)
+        and event.body.up_to == up_to
+        and not isinstance(event.body, _BY_ENGINE)
     ]
 
 
@@ -84,7 +88,11 @@ def rows_for(turn: TurnResult) -> list[bytes]:
     return [
         e.encode_body(RECORDED_AS[type(command)](up_to=turn.up_to, **msgspec.structs.asdict(command)))
         for command in turn.commands
+        if not isinstance(command, (*c.OBSERVATIONS, c.ContinueWorkflow))
     ]
+
+
+_BY_ENGINE = (e.WorkflowContinued,)  # only the engine knows the next run's id
 
 
 def check_invariants(history: Events) -> None:

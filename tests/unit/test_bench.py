@@ -22,6 +22,7 @@ MEASURED = [
     "recovery",
     "memory",
     "turn_cost",
+    "query",
     "idle",
     "storage",
     "import",

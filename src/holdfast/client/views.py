@@ -10,14 +10,15 @@ from typing import Any
 from holdfast import errors
 from holdfast.contract.executions import Outcome
 from holdfast.model import events as e
-from holdfast.model.executions import Execution, Status, StuckReason
+from holdfast.model.executions import Execution, State, Status, StuckReason
 from holdfast.model.payloads import decode
 from holdfast.model.values import MICRO, Wait
 
 
 @dataclass(frozen=True, slots=True)
 class WorkflowView:
-    """One execution. `waiting_for` says what it is blocked on, `stuck` why it can't go on."""
+    """One execution. `waiting_for` says what it is blocked on, `stuck` why it can't go on, `start_at` when one that was
+    not to begin at once will. `successor` goes on in the place of one that is closed."""
 
     workflow_execution_id: str
     workflow_id: str
@@ -34,6 +35,9 @@ class WorkflowView:
     waiting_for: tuple[Wait, ...]
     stuck: StuckReason | None
     metadata: Mapping[str, str]
+    start_at: datetime | None
+    parent_execution_id: str | None
+    successor: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,20 @@ def view_of(execution: Execution) -> WorkflowView:
         waiting_for=execution.waiting_for if execution.status is Status.WAITING else (),
         stuck=execution.stuck,
         metadata=dict(execution.metadata or {}),
+        start_at=_start_at(execution),
+        parent_execution_id=execution.parent_id,
+        successor=execution.successor,
     )
+
+
+def _start_at(execution: Execution) -> datetime | None:
+    """Told from a delayed retry by its past: nothing has run yet, and nothing has gone wrong."""
+    ready = execution.ready
+    if ready is None or ready.worker is not None or not ready.not_before_at:
+        return None
+    if execution.seen_seq or execution.crashes or execution.state is not State.OPEN:
+        return None
+    return instant(ready.not_before_at)
 
 
 def result_of(outcome: Outcome, result_type: Any) -> Any:
@@ -92,6 +109,12 @@ def result_of(outcome: Outcome, result_type: Any) -> Any:
             raise errors.WorkflowCancelled(f"the workflow was cancelled{_because(body.reason)}", reason=body.reason)
         case e.WorkflowTerminated():
             raise errors.WorkflowTerminated(f"the workflow was terminated{_because(body.reason)}", reason=body.reason)
+        case e.WorkflowTimedOut():
+            ended = instant(body.expires_at)
+            raise errors.WorkflowTimedOut(
+                f"the workflow was not done within its execution timeout, which ended at {ended.isoformat()}",
+                expires_at=ended,
+            )
     raise errors.ExecutionOutcome(f"the execution ended with {body.TYPE}")
 
 

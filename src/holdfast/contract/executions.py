@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import Protocol
 
 import msgspec
 from msgspec import Raw
 
+from holdfast.contract.calls import QueryExecution, RequestUpdate, UpdateOutcome, UpdateStatus, UpdateTicket
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import DeadLetter, Execution, Status, TaskRow, TimerRow
-from holdfast.model.values import NULL
+from holdfast.model.values import NULL, IfClosed, IfRunning
 
 
 class StartWorkflow(msgspec.Struct, frozen=True, kw_only=True):
     """Start an execution, or find the open one that has this workflow id.
 
-    `request_id` makes a retry of this very call harmless: it answers what the first one did.
+    `request_id` makes a retry of this very call harmless: it answers what the first one did. It does not begin before
+    `start_at`, and is ended when `execution_timeout_s` have passed since then.
     """
 
     org: str
@@ -27,6 +29,10 @@ class StartWorkflow(msgspec.Struct, frozen=True, kw_only=True):
     queue: str = "default"
     priority: int = 0
     metadata: dict[str, str] | None = None
+    execution_timeout_s: float | None = None
+    start_at: int | None = None
+    if_running: IfRunning = IfRunning.USE_EXISTING
+    if_closed: IfClosed = IfClosed.ALLOW
     request_id: str | None = None
 
 
@@ -62,6 +68,9 @@ class SignalWithStart(msgspec.Struct, frozen=True, kw_only=True):
     queue: str = "default"
     priority: int = 0
     metadata: dict[str, str] | None = None
+    execution_timeout_s: float | None = None
+    start_at: int | None = None
+    if_closed: IfClosed = IfClosed.ALLOW
     signal_name: str
     signal_value: Raw = NULL
     request_id: str | None = None
@@ -93,10 +102,46 @@ class ResumeExecution(msgspec.Struct, frozen=True, kw_only=True):
     workflow_execution_id: str
 
 
+class ResetExecution(msgspec.Struct, frozen=True, kw_only=True):
+    """Go on from event `to_event` as if nothing after it had happened: in a new execution with the same workflow id.
+
+    An open execution is terminated for it. With `reapply_signals` the signals and updates that came after that event
+    are received once more.
+    """
+
+    org: str
+    workflow_execution_id: str
+    to_event: int
+    reason: str = ""
+    reapply_signals: bool = True
+    request_id: str | None = None
+
+
+class ForkExecution(msgspec.Struct, frozen=True, kw_only=True):
+    """Begin a second execution with the past of another up to event `at_event`; that one is left alone."""
+
+    org: str
+    workflow_execution_id: str
+    at_event: int
+    workflow_id: str | None = None
+    reapply_signals: bool = False
+    request_id: str | None = None
+
+
+class RetryExecution(msgspec.Struct, frozen=True, kw_only=True):
+    """Try a closed execution that has no result again, from just before what ended it."""
+
+    org: str
+    workflow_execution_id: str
+    reason: str = ""
+    request_id: str | None = None
+
+
 class Changed(msgspec.Struct, frozen=True):
-    """Whether the call changed anything."""
+    """Whether the call changed anything. `successor` goes on in the place of an execution that was closed already."""
 
     changed: bool
+    successor: str | None = None
 
 
 class ListExecutions(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,6 +150,7 @@ class ListExecutions(msgspec.Struct, frozen=True, kw_only=True):
     kinds: tuple[str, ...] = ()
     workflow_id: str | None = None
     queue: str | None = None
+    metadata: tuple[tuple[str, str], ...] = ()
     created_from: int | None = None
     created_before: int | None = None
     cursor: str | None = None
@@ -138,14 +184,36 @@ class Executions(Protocol):
 
     def resume(self, request: ResumeExecution) -> Awaitable[Changed]: ...
 
+    def reset(self, request: ResetExecution) -> Awaitable[StartAnswer]: ...
+
+    def fork(self, request: ForkExecution) -> Awaitable[StartAnswer]: ...
+
+    def retry(self, request: RetryExecution) -> Awaitable[StartAnswer]: ...
+
     def get(self, org: str, execution_id: str) -> Awaitable[Execution]: ...
 
     def find(self, org: str, workflow_id: str) -> Awaitable[Execution]: ...
 
     def count(self, org: str) -> Awaitable[dict[Status, int]]: ...
 
+    def request_update(self, request: RequestUpdate) -> Awaitable[UpdateTicket]:
+        """Answered when the request is recorded, before the program has seen it."""
+        ...
+
+    def update_outcome(self, org: str, ticket: UpdateTicket, wait_for: UpdateStatus) -> Awaitable[UpdateOutcome]:
+        """Waits until the update is final or has got as far as `wait_for`. With REQUESTED it only looks."""
+        ...
+
+    def query(self, request: QueryExecution) -> Awaitable[Raw]:
+        """The answer of the program, which is asked in a worker and stays as it is."""
+        ...
+
+    def state(self, org: str, execution_id: str, as_of: int | None = None) -> Awaitable[dict[str, Raw]]:
+        """What the program shows in `ctx.state`."""
+        ...
+
     def history(
-        self, org: str, execution_id: str, after: int = 0, limit: int | None = None
+        self, org: str, execution_id: str, after: int = 0, limit: int | None = None, types: Sequence[str] = ()
     ) -> Awaitable[list[HistoryEvent]]: ...
 
     def tasks(self, org: str, execution_id: str) -> Awaitable[list[TaskRow]]: ...

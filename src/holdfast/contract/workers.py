@@ -89,7 +89,22 @@ class LostTurn(msgspec.Struct, frozen=True):
     epoch: int
 
 
-Work = TurnWork | News | TaskWork | TaskStop | ExecutionEnded | LostTurn
+class QueryWork(msgspec.Struct, frozen=True, kw_only=True):
+    """A question to a program. It must have seen the history up to `last_seq`, or, with `as_of`, be as it was when that
+    event was the last. Nothing is leased and nothing may be recorded."""
+
+    query_id: str
+    execution_id: str
+    kind: str
+    version: str
+    query_name: str
+    input: Raw = NULL
+    has_input: bool = False
+    as_of: int | None = None
+    last_seq: int
+
+
+Work = TurnWork | News | TaskWork | TaskStop | ExecutionEnded | LostTurn | QueryWork
 
 
 class CompleteTurn(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,6 +115,8 @@ class CompleteTurn(msgspec.Struct, frozen=True, kw_only=True):
     A turn without commands leaves a row all the same, to say that it took place; `after_steps` does not, it is sent
     again with the next commit unless a step of that one carries its number.
     `waiting_for` is given when the program has gone quiet and holds nothing in the worker: the lease may end.
+    `unread` are signals that a closing program has seen and not taken; `refused` those that its handlers could not
+    read, with the reason.
     """
 
     org: str
@@ -112,6 +129,7 @@ class CompleteTurn(msgspec.Struct, frozen=True, kw_only=True):
     after_steps: Turn | None = None
     waiting_for: tuple[Wait, ...] | None = None
     unread: tuple[int, ...] = ()
+    refused: tuple[tuple[int, str], ...] = ()
 
 
 class TurnVerdict(StrEnum):
@@ -170,6 +188,14 @@ class FailTask(msgspec.Struct, frozen=True, kw_only=True):
     details: Raw | None = None
 
 
+class AnswerQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to a `QueryWork`, or why there is none: `failure.code` is that of the error the caller gets."""
+
+    query_id: str
+    result: Raw = NULL
+    failure: Failure | None = None
+
+
 class TaskBeat(msgspec.Struct, frozen=True, kw_only=True):
     """A sign of life from the body of a task."""
 
@@ -218,6 +244,8 @@ class Workers(Protocol):
         ...
 
     def release(self, request: ReleaseWork) -> Awaitable[None]: ...
+
+    def answer_query(self, request: AnswerQuery) -> Awaitable[None]: ...
 
     def drain(self, session: str) -> Awaitable[None]:
         """Hand out nothing more to this session."""

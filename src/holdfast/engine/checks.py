@@ -5,10 +5,15 @@ from __future__ import annotations
 import logging
 
 from holdfast.config import Limits
-from holdfast.errors import PayloadTooLarge
-from holdfast.model.values import Payload
+from holdfast.errors import InvalidDuration, PayloadTooLarge
+from holdfast.model.values import TEN_YEARS_S, Payload
 
 log = logging.getLogger("holdfast.engine")
+
+
+def check_timeout(seconds: float | None, field: str) -> None:
+    if seconds is not None and not 0 < seconds <= TEN_YEARS_S:
+        raise InvalidDuration(f"{field} must be more than 0 and at most ten years, not {seconds}", field=field)
 
 
 def check_payload(payload: Payload, field: str, limits: Limits) -> None:

@@ -10,28 +10,41 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec import structs
 
 from holdfast.config import EngineConfig
+from holdfast.contract import calls
 from holdfast.contract import executions as ex
 from holdfast.contract import workers as wk
 from holdfast.contract.upkeep import DueWork, RecoveryReport
-from holdfast.engine.checks import check_payload
+from holdfast.engine.checks import check_payload, check_timeout
 from holdfast.engine.cursors import make_cursor, read_cursor
 from holdfast.engine.desk import Desk
 from holdfast.engine.executions.cancel import Cancel
+from holdfast.engine.executions.fork import Fork
+from holdfast.engine.executions.rebuild import Rebuild
+from holdfast.engine.executions.reset import Reset
 from holdfast.engine.executions.resume import Resume
+from holdfast.engine.executions.retry import Retry
 from holdfast.engine.executions.signal import Signal
 from holdfast.engine.executions.signal_with_start import SignalWithStartWorkflow
 from holdfast.engine.executions.start import Start
 from holdfast.engine.executions.terminate import Terminate
+from holdfast.engine.executions.update import Update
 from holdfast.engine.outcomes import Outcomes
+from holdfast.engine.past import ChoosePoint, Past, read_past
+from holdfast.engine.queries import Queries, check_as_of
 from holdfast.engine.recovery import recover
+from holdfast.engine.rules.rebuilding import check_point, retry_point
 from holdfast.engine.tasks.complete import Complete as CompleteTaskOperation
 from holdfast.engine.tasks.fail import Fail
 from holdfast.engine.turns.complete import Complete as CompleteTurnOperation
 from holdfast.engine.turns.park import Park
 from holdfast.engine.unit_of_work import Effects, OperationQueue
+from holdfast.engine.updates import Updates
 from holdfast.engine.upkeep.forget import Forget
 from holdfast.engine.upkeep.run_due import RunDue
 from holdfast.engine.workers.claim import Claim
@@ -39,10 +52,11 @@ from holdfast.engine.workers.heartbeat import Beat
 from holdfast.engine.workers.register import Register
 from holdfast.engine.workers.release import Release
 from holdfast.engine.workers.unregister import Unregister, UnregisterWorker
-from holdfast.errors import EngineStopped, ExecutionNotFound, InvalidRequest, SessionLost
-from holdfast.model.events import HistoryEvent
-from holdfast.model.executions import DeadLetter, Execution, Status, TaskRow, TimerRow
+from holdfast.errors import EngineStopped, ExecutionNotFound, InvalidRequest, SessionLost, Unavailable
+from holdfast.model.events import HistoryEvent, StateChanged
+from holdfast.model.executions import DEADLINE_NO, DeadLetter, Execution, Status, TaskRow, TimerRow
 from holdfast.model.names import check_name, check_priority, check_text
+from holdfast.model.values import Payload
 from holdfast.store.protocol import ExecutionQuery, Store
 
 
@@ -59,8 +73,10 @@ class LocalEngine:
         self.config = config
         self.desk = Desk()
         self.outcomes = Outcomes()
+        self.updates = Updates(store)
         # Ids and nonces must be unique, not secret: a generator seeded by the system is enough, and 20 times cheaper.
         self.queue = OperationQueue(config, self.desk, entropy or _generator(), self._on_effects)
+        self.queries = Queries(self.desk, self.queue.entropy)
         self.executions = LocalExecutions(self)
         self.workers = LocalWorkers(self)
         self.upkeep = LocalUpkeep(self)
@@ -76,6 +92,8 @@ class LocalEngine:
         await self.store.close()
         self.queue.stop()
         self.outcomes.stop(EngineStopped())
+        self.updates.stop(EngineStopped())
+        self.queries.stop()
         for session in list(self.desk.sessions):
             self.desk.close(session, EngineStopped())
 
@@ -84,10 +102,12 @@ class LocalEngine:
             self.desk.deliver(effects.work)
         for session in effects.expired:
             self.desk.close(session, SessionLost(f"worker session {session} had expired"))
+            self.queries.lost(session)
         for key in effects.opened:
             self.outcomes.opened(key)
         for key, outcome in effects.closed:
             self.outcomes.closed(key, outcome)
+        self.updates.committed(effects.appended)
         self.upkeep.after_commit(effects.due_at)
 
 
@@ -128,6 +148,84 @@ class LocalExecutions:
         check_name(request.workflow_execution_id, "workflow_execution_id")
         return self._submit(Resume(request))
 
+    async def reset(self, request: ex.ResetExecution) -> ex.StartAnswer:
+        def chosen(history: Sequence[HistoryEvent], _: Execution) -> int:
+            check_point(history, request.to_event, "to_event")
+            return request.to_event
+
+        return await self._rebuild(Reset, request, chosen)
+
+    async def retry(self, request: ex.RetryExecution) -> ex.StartAnswer:
+        return await self._rebuild(Retry, request, retry_point)
+
+    async def fork(self, request: ex.ForkExecution) -> ex.StartAnswer:
+        def chosen(history: Sequence[HistoryEvent], _: Execution) -> int:
+            check_point(history, request.at_event, "at_event")
+            return request.at_event
+
+        if request.workflow_id is not None:
+            check_name(request.workflow_id, "workflow_id")
+        return await self._rebuild(Fork, request, chosen)
+
+    async def _rebuild(
+        self,
+        operation: Callable[[Any, Past], Rebuild[Any]],
+        request: ex.ResetExecution | ex.ForkExecution | ex.RetryExecution,
+        choose: ChoosePoint,
+    ) -> ex.StartAnswer:
+        check_name(request.workflow_execution_id, "workflow_execution_id")
+        check_text(getattr(request, "reason", ""), "reason")
+        if request.request_id is not None:
+            check_name(request.request_id, "request_id")
+        while True:
+            past = await read_past(self._store, request.org, request.workflow_execution_id, choose)
+            try:
+                return await self._submit(operation(request, past))
+            except Unavailable as refusal:
+                # A child ended between reading and deciding. It does so once, so this comes to an end.
+                if "child_no" not in refusal.details:
+                    raise
+
+    async def request_update(self, request: calls.RequestUpdate) -> calls.UpdateTicket:
+        check_name(request.workflow_execution_id, "workflow_execution_id")
+        check_name(request.update_name, "update_name")
+        check_payload(request.input, "input", self._limits)
+        given = request.update_id if request.update_id is not None else request.request_id
+        if given is None:
+            made = f"{self._engine.queue.entropy():016x}"
+            return await self._submit(Update(structs.replace(request, update_id=made, request_id=None)))
+        check_name(given, "update_id")
+        # A request id is forgotten after a while; the history is not.
+        earlier = await self._engine.updates.requested(request, given)
+        if earlier is not None:
+            return earlier
+        key = f"update:{request.workflow_execution_id}:{given}"
+        return await self._submit(Update(structs.replace(request, update_id=given, request_id=key)))
+
+    async def update_outcome(
+        self, org: str, ticket: calls.UpdateTicket, wait_for: calls.UpdateStatus
+    ) -> calls.UpdateOutcome:
+        check_name(ticket.workflow_execution_id, "workflow_execution_id")
+        check_name(ticket.update_id, "update_id")
+        return await self._engine.updates.outcome(org, ticket, wait_for)
+
+    async def query(self, request: calls.QueryExecution) -> Payload:
+        check_name(request.query_name, "query_name")
+        check_payload(request.input, "input", self._limits)
+        execution = await self.get(request.org, request.workflow_execution_id)
+        return await self._engine.queries.ask(request, execution)
+
+    async def state(self, org: str, execution_id: str, as_of: int | None = None) -> dict[str, Payload]:
+        execution = await self.get(org, execution_id)
+        check_as_of(as_of, execution)
+        state: dict[str, Payload] = {}
+        for event in await self._store.history(org, execution_id, types=(StateChanged.TYPE,)):
+            if isinstance(event.body, StateChanged) and (as_of is None or event.seq <= as_of):
+                state.update(event.body.values)
+                for key in event.body.removed:
+                    state.pop(key, None)
+        return state
+
     async def get(self, org: str, execution_id: str) -> Execution:
         check_name(execution_id, "workflow_execution_id")
         found = await self._store.executions(org, [execution_id])
@@ -151,10 +249,10 @@ class LocalExecutions:
         return await self._store.count_executions(org)
 
     async def history(
-        self, org: str, execution_id: str, after: int = 0, limit: int | None = None
+        self, org: str, execution_id: str, after: int = 0, limit: int | None = None, types: Sequence[str] = ()
     ) -> list[HistoryEvent]:
         check_name(execution_id, "workflow_execution_id")
-        events = await self._store.history(org, execution_id, after, limit)
+        events = await self._store.history(org, execution_id, after, limit, types)
         if not events and after == 0:
             await self.get(org, execution_id)
         return events
@@ -171,7 +269,7 @@ class LocalExecutions:
         found = await self._store.timers(org, execution_id)
         if not found:
             await self.get(org, execution_id)
-        return found
+        return [timer for timer in found if timer.timer_no != DEADLINE_NO]
 
     async def dead_letters(self, org: str, execution_id: str | None = None, limit: int = 100) -> list[DeadLetter]:
         return await self._store.dead_letters(org, execution_id, limit)
@@ -204,6 +302,7 @@ class LocalExecutions:
                 kinds=request.kinds,
                 workflow_id=request.workflow_id,
                 queue=request.queue,
+                metadata=request.metadata,
                 created_from=request.created_from,
                 created_before=request.created_before,
                 before=read_cursor(request),
@@ -223,6 +322,7 @@ class LocalExecutions:
         for key, value in (request.metadata or {}).items():
             check_text(key, "metadata")
             check_text(value, "metadata")
+        check_timeout(request.execution_timeout_s, "execution_timeout")
         check_payload(request.input, "input", self._limits)
 
     def _check_signal(self, request: ex.SignalWorkflow | ex.SignalWithStart) -> None:
@@ -268,6 +368,9 @@ class LocalWorkers:
     def release(self, request: wk.ReleaseWork) -> asyncio.Future[None]:
         return self._submit(Release(request))
 
+    async def answer_query(self, request: wk.AnswerQuery) -> None:
+        self._engine.queries.answered(request)
+
     async def drain(self, session: str) -> None:
         self._engine.desk.drain(session)
 
@@ -275,6 +378,7 @@ class LocalWorkers:
         self._engine.desk.drain(session)
         await self._submit(Unregister(UnregisterWorker(org, session)))
         self._engine.desk.close(session, EngineStopped(f"worker session {session} has ended"))
+        self._engine.queries.lost(session)
 
     async def history(
         self, org: str, execution_id: str, after: int = 0, limit: int | None = None
@@ -325,6 +429,7 @@ class LocalUpkeep:
         self._engine.outcomes.doubt()
         await self._pass_on_news()
         await self._check_outcomes()
+        await self._engine.updates.look_around()
         await self.claim()
         return True
 

@@ -61,11 +61,12 @@ class Member:
 class Effects:
     """What a committed batch means for this process, beyond the answers."""
 
-    __slots__ = ("closed", "due_at", "expired", "opened", "work")
+    __slots__ = ("appended", "closed", "due_at", "expired", "opened", "work")
 
     def __init__(self, ws: Workspace, expired: set[str]) -> None:
         self.expired = expired
         self.closed = ws.closed
+        self.appended = ws.appended
         self.opened = [(execution.org, execution.id) for execution in ws.changes.new_executions]
         self.due_at = ws.due_at
         self.work: list[tuple[str, Work]] = []

@@ -5,7 +5,16 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw
 
-from holdfast.model.values import DEFAULT_TASK_RETRY, DEFAULT_TIMEOUTS, NULL, Failure, RetryPolicy, TaskTimeouts
+from holdfast.model.values import (
+    DEFAULT_TASK_RETRY,
+    DEFAULT_TIMEOUTS,
+    NULL,
+    Failure,
+    IfRunning,
+    ParentClose,
+    RetryPolicy,
+    TaskTimeouts,
+)
 
 
 class ScheduleTask(msgspec.Struct, frozen=True, kw_only=True, tag="schedule_task"):
@@ -35,6 +44,74 @@ class CancelTimer(msgspec.Struct, frozen=True, kw_only=True, tag="cancel_timer")
     line: str = ""
 
 
+class StartChild(msgspec.Struct, frozen=True, kw_only=True, tag="start_child"):
+    child_no: int
+    child_execution_id: str
+    kind: str
+    version: str | None = None
+    workflow_id: str | None = None
+    input: Raw = NULL
+    queue: str = "default"
+    priority: int = 0
+    metadata: dict[str, str] | None = None
+    execution_timeout_s: float | None = None
+    on_parent_close: str = ParentClose.DEFAULT
+    if_running: str = IfRunning.FAIL
+    propagate_failure: bool = True
+    depth: int = 1
+    line: str = ""
+
+
+class CancelChild(msgspec.Struct, frozen=True, kw_only=True, tag="cancel_child"):
+    child_no: int
+    line: str = ""
+
+
+class SignalExternal(msgspec.Struct, frozen=True, kw_only=True, tag="signal_external"):
+    """`target` is a workflow id or an execution id; for one of its own children `child_no` says which."""
+
+    signal_no: int
+    target: str
+    signal_name: str
+    signal_value: Raw = NULL
+    child_no: int = 0
+    line: str = ""
+
+
+class AcceptUpdate(msgspec.Struct, frozen=True, kw_only=True, tag="accept_update"):
+    update_id: str
+
+
+class RejectUpdate(msgspec.Struct, frozen=True, kw_only=True, tag="reject_update"):
+    update_id: str
+    failure: Failure
+
+
+class CompleteUpdate(msgspec.Struct, frozen=True, kw_only=True, tag="complete_update"):
+    update_id: str
+    result: Raw = NULL
+
+
+class FailUpdate(msgspec.Struct, frozen=True, kw_only=True, tag="fail_update"):
+    update_id: str
+    failure: Failure
+
+
+class MarkPatch(msgspec.Struct, frozen=True, kw_only=True, tag="mark_patch"):
+    patch_id: str
+    line: str = ""
+
+
+class ChangeState(msgspec.Struct, frozen=True, kw_only=True, tag="change_state"):
+    values: dict[str, Raw] = {}
+    removed: tuple[str, ...] = ()
+
+
+class ChangeMetadata(msgspec.Struct, frozen=True, kw_only=True, tag="change_metadata"):
+    values: dict[str, str] = {}
+    removed: tuple[str, ...] = ()
+
+
 class CompleteWorkflow(msgspec.Struct, frozen=True, kw_only=True, tag="complete_workflow"):
     result: Raw = NULL
 
@@ -47,8 +124,39 @@ class CancelWorkflow(msgspec.Struct, frozen=True, kw_only=True, tag="cancel_work
     reason: str = ""
 
 
-Command = ScheduleTask | CancelTask | StartTimer | CancelTimer | CompleteWorkflow | FailWorkflow | CancelWorkflow
-CLOSING = (CompleteWorkflow, FailWorkflow, CancelWorkflow)
+class ContinueWorkflow(msgspec.Struct, frozen=True, kw_only=True, tag="continue_workflow"):
+    """Begin afresh under the same workflow id, with the version registered last and this run's queue unless given."""
+
+    input: Raw = NULL
+    kind: str
+    version: str | None = None
+    queue: str | None = None
+    depth: int = 0
+
+
+Command = (
+    ScheduleTask
+    | CancelTask
+    | StartTimer
+    | CancelTimer
+    | StartChild
+    | CancelChild
+    | SignalExternal
+    | AcceptUpdate
+    | RejectUpdate
+    | CompleteUpdate
+    | FailUpdate
+    | MarkPatch
+    | ChangeState
+    | ChangeMetadata
+    | CompleteWorkflow
+    | FailWorkflow
+    | CancelWorkflow
+    | ContinueWorkflow
+)
+CLOSING = (CompleteWorkflow, FailWorkflow, CancelWorkflow, ContinueWorkflow)
+OBSERVATIONS = (ChangeState, ChangeMetadata)
+"""What a program lets others see. Recorded, but replay does not compare it: what it shows may change with the code."""
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,6 +20,8 @@ from holdfast.model.values import (
     DEFAULT_TIMEOUTS,
     NULL,
     Failure,
+    IfRunning,
+    ParentClose,
     RetryPolicy,
     TaskTimeouts,
     Wait,
@@ -46,13 +48,26 @@ class WorkflowStarted(EventBody, frozen=True, kw_only=True):
     input: Raw = NULL
     metadata: dict[str, str] | None = None
     request_id: str | None = None
+    parent_execution_id: str | None = None
+    child_no: int = 0
+    depth: int = 0
+    continued_from: str | None = None
+    expires_at: int | None = None
+    start_at: int | None = None
+    seed: str | None = None
+    """What `ctx.random` is drawn from, where it is not this execution's own id: after a reset or fork."""
 
 
 class SignalReceived(EventBody, frozen=True, kw_only=True):
+    """`sender` is the execution that sent it, if one did; `carried_from` its number in the run before, after
+    continue-as-new or a reset."""
+
     TYPE = "SIGNAL_RECEIVED"
     signal_name: str
     signal_value: Raw = NULL
     request_id: str | None = None
+    sender: str | None = None
+    carried_from: int | None = None
 
 
 class TimerFired(EventBody, frozen=True, kw_only=True):
@@ -79,15 +94,75 @@ class TaskFailed(EventBody, frozen=True, kw_only=True):
     worker: str = ""
 
 
+class ChildCompleted(EventBody, frozen=True, kw_only=True):
+    TYPE = "CHILD_COMPLETED"
+    child_no: int
+    child_execution_id: str
+    result: Raw = NULL
+
+
+class ChildFailed(EventBody, frozen=True, kw_only=True):
+    """The child ended without a result, or (`not_started`) never began. `status` is how: failed, cancelled, terminated,
+    timed_out or not_started."""
+
+    TYPE = "CHILD_FAILED"
+    child_no: int
+    child_execution_id: str
+    status: str
+    failure: Failure
+
+
+class ExternalSignalDelivered(EventBody, frozen=True, kw_only=True):
+    TYPE = "SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_COMPLETED"
+    signal_no: int
+    target_execution_id: str
+    signal_event_sequence: int
+
+
+class ExternalSignalFailed(EventBody, frozen=True, kw_only=True):
+    """Not delivered: the target is unknown, closed, or has reached its limit."""
+
+    TYPE = "SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_FAILED"
+    signal_no: int
+    failure: Failure
+
+
+class UpdateRequested(EventBody, frozen=True, kw_only=True):
+    TYPE = "UPDATE_REQUESTED"
+    update_id: str
+    update_name: str
+    input: Raw = NULL
+    carried_from: int | None = None
+
+
 class CancelRequested(EventBody, frozen=True, kw_only=True):
     TYPE = "CANCEL_REQUESTED"
     reason: str = ""
 
 
+class WorkflowReset(EventBody, frozen=True, kw_only=True):
+    """All before this event was taken over from another execution, up to its event `event_seq`."""
+
+    TYPE = "WORKFLOW_RESET"
+    from_execution_id: str
+    event_seq: int
+    reason: str = ""
+    fork: bool = False
+
+
 class WorkflowTerminated(EventBody, frozen=True, kw_only=True):
+    """`successor` is the execution that goes on in its place after a reset."""
+
     TYPE = "WORKFLOW_TERMINATED"
     TERMINAL = True
     reason: str = ""
+    successor: str | None = None
+
+
+class WorkflowTimedOut(EventBody, frozen=True, kw_only=True):
+    TYPE = "WORKFLOW_TIMED_OUT"
+    TERMINAL = True
+    expires_at: int = 0
 
 
 # --- written by the worker that holds the execution ---------------------------------------------------------------
@@ -128,6 +203,92 @@ class TimerCancelled(TurnEvent, frozen=True, kw_only=True):
     TYPE = "TIMER_CANCELLED"
     timer_no: int
     line: str = ""
+
+
+class ChildStarted(TurnEvent, frozen=True, kw_only=True):
+    """A child was asked for; written in the transaction that began it, or followed by CHILD_FAILED (not_started)."""
+
+    TYPE = "CHILD_STARTED"
+    child_no: int
+    child_execution_id: str
+    kind: str
+    version: str | None = None
+    workflow_id: str | None = None
+    input: Raw = NULL
+    queue: str = "default"
+    priority: int = 0
+    metadata: dict[str, str] | None = None
+    execution_timeout_s: float | None = None
+    on_parent_close: str = ParentClose.DEFAULT
+    if_running: str = IfRunning.FAIL
+    propagate_failure: bool = True
+    depth: int = 1
+    line: str = ""
+
+
+class ChildCancelRequested(TurnEvent, frozen=True, kw_only=True):
+    TYPE = "CHILD_CANCEL_REQUESTED"
+    child_no: int
+    line: str = ""
+
+
+class ExternalSignalInitiated(TurnEvent, frozen=True, kw_only=True):
+    """`target` is a workflow id or an execution id; for one of its own children `child_no` says which."""
+
+    TYPE = "SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED"
+    signal_no: int
+    target: str
+    signal_name: str
+    signal_value: Raw = NULL
+    child_no: int = 0
+    line: str = ""
+
+
+class UpdateAccepted(TurnEvent, frozen=True, kw_only=True):
+    TYPE = "UPDATE_ACCEPTED"
+    update_id: str
+
+
+class UpdateRejected(TurnEvent, frozen=True, kw_only=True):
+    """Refused by its validator, or no handler takes it: the workflow has not seen it."""
+
+    TYPE = "UPDATE_REJECTED"
+    update_id: str
+    failure: Failure
+
+
+class UpdateCompleted(TurnEvent, frozen=True, kw_only=True):
+    TYPE = "UPDATE_COMPLETED"
+    update_id: str
+    result: Raw = NULL
+
+
+class UpdateFailed(TurnEvent, frozen=True, kw_only=True):
+    TYPE = "UPDATE_FAILED"
+    update_id: str
+    failure: Failure
+
+
+class PatchMarked(TurnEvent, frozen=True, kw_only=True):
+    TYPE = "PATCH_MARKED"
+    patch_id: str
+    line: str = ""
+
+
+class StateChanged(TurnEvent, frozen=True, kw_only=True):
+    """What the turn changed in `ctx.state`. An observation: replay neither needs nor compares it."""
+
+    TYPE = "STATE_CHANGED"
+    values: dict[str, Raw] = {}
+    removed: tuple[str, ...] = ()
+
+
+class MetadataChanged(TurnEvent, frozen=True, kw_only=True):
+    """What the turn changed in the execution's metadata. Not compared either."""
+
+    TYPE = "METADATA_CHANGED"
+    values: dict[str, str] = {}
+    removed: tuple[str, ...] = ()
 
 
 class StepCompleted(TurnEvent, frozen=True, kw_only=True):
@@ -184,6 +345,17 @@ class WorkflowCancelled(TurnEvent, frozen=True, kw_only=True):
     reason: str = ""
 
 
+class WorkflowContinued(TurnEvent, frozen=True, kw_only=True):
+    """The execution goes on afresh as `new_execution_id`, with the same workflow id and the signals it left unread."""
+
+    TYPE = "WORKFLOW_CONTINUED_AS_NEW"
+    TERMINAL = True
+    new_execution_id: str
+    kind: str
+    version: str
+    input: Raw = NULL
+
+
 class HistoryEvent(msgspec.Struct, frozen=True):
     """An event in its place: number, time, content."""
 
@@ -204,18 +376,36 @@ EVENT_TYPES: Final[dict[str, type[EventBody]]] = {
         TimerFired,
         TaskCompleted,
         TaskFailed,
+        ChildCompleted,
+        ChildFailed,
+        ExternalSignalDelivered,
+        ExternalSignalFailed,
+        UpdateRequested,
         CancelRequested,
+        WorkflowReset,
         WorkflowTerminated,
+        WorkflowTimedOut,
         TaskScheduled,
         TaskCancelRequested,
         TimerStarted,
         TimerCancelled,
+        ChildStarted,
+        ChildCancelRequested,
+        ExternalSignalInitiated,
+        UpdateAccepted,
+        UpdateRejected,
+        UpdateCompleted,
+        UpdateFailed,
+        PatchMarked,
+        StateChanged,
+        MetadataChanged,
         StepCompleted,
         StepFailed,
         TurnCompleted,
         WorkflowCompleted,
         WorkflowFailed,
         WorkflowCancelled,
+        WorkflowContinued,
     )
 }
 

@@ -82,7 +82,8 @@ class Execution(msgspec.Struct, kw_only=True):
     """The head of an execution. Mutable: the rules change it in place inside one unit of work.
 
     `seen_seq` is the last event a recorded turn has seen; `call_seq` the last event a program must not close over
-    unseen (a signal or a cancel request).
+    unseen (a signal, an update or a cancel request). `open_children` are those whose fate hangs on this execution; it
+    stays above 0 after the close until all of them have met it. `successor` is the execution that goes on in its place.
     """
 
     id: str
@@ -102,6 +103,7 @@ class Execution(msgspec.Struct, kw_only=True):
     signal_count: int = 0
     open_tasks: int = 0
     open_timers: int = 0
+    open_children: int = 0
     epoch: int = 0
     nonce: int = 0
     crashes: int = 0
@@ -110,6 +112,10 @@ class Execution(msgspec.Struct, kw_only=True):
     waiting_for: tuple[Wait, ...] = ()
     stuck: StuckReason | None = None
     metadata: dict[str, str] | None = None
+    parent_id: str | None = None
+    child_no: int = 0
+    on_parent_close: str | None = None
+    successor: str | None = None
     ready: Ready | None = None
 
     @property
@@ -149,6 +155,10 @@ class TaskRow(msgspec.Struct, kw_only=True):
     details: Raw | None = None
     progress: float | None = None
     last_failure: Failure | None = None
+
+
+DEADLINE_NO = 0
+"""The number of the timer that ends an execution; its program's own timers count from 1."""
 
 
 class TimerRow(msgspec.Struct, frozen=True, kw_only=True):

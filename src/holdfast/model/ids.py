@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
+
 _48_BITS = (1 << 48) - 1
 
 
@@ -12,3 +14,9 @@ def execution_id(now_us: int, nth: int, entropy: int) -> str:
     low = 0x2 << 62 | (nth & 0x3FFF) << 48 | entropy & _48_BITS
     text = f"{high:016x}{low:016x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def child_execution_id(parent_id: str, child_no: int, now_us: int) -> str:
+    """The id of a parent's n-th child: the worker knows it before the child is there, and always finds the same."""
+    digest = blake2b(f"{parent_id}/{child_no}".encode(), digest_size=6).digest()
+    return execution_id(now_us, child_no, int.from_bytes(digest))

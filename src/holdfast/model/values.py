@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from enum import StrEnum
 from typing import Final
 from zlib import crc32
 
@@ -78,13 +79,40 @@ class TaskTimeouts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class Wait(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What an execution is blocked on, for people and for `recover()`. `kind`: signal, timer, task, step."""
+    """What an execution is blocked on, for people and for `recover()`. `kind`: signal, timer, task, step, child,
+    external_signal, condition."""
 
     kind: str
     name: str = ""
     number: int = 0
     line: str = ""
     until_at: int | None = None
+
+
+class ParentClose(StrEnum):
+    """What becomes of an open child when its parent closes."""
+
+    DEFAULT = "default"
+    """It outlives a parent that completes or continues as new, and is asked to cancel otherwise."""
+    TERMINATE = "terminate"
+    CANCEL = "cancel"
+    ABANDON = "abandon"
+
+
+class IfRunning(StrEnum):
+    """What a start means when an open execution has the same workflow id."""
+
+    USE_EXISTING = "use_existing"
+    FAIL = "fail"
+    TERMINATE = "terminate"
+
+
+class IfClosed(StrEnum):
+    """What a start means when the workflow id was used before and its last execution is closed."""
+
+    ALLOW = "allow"
+    ALLOW_IF_FAILED = "allow_if_failed"
+    REJECT = "reject"
 
 
 class Token(msgspec.Struct, frozen=True):

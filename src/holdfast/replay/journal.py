@@ -15,34 +15,51 @@ RECORDED_AS: dict[type[Any], type[e.TurnEvent]] = {
     c.CancelTask: e.TaskCancelRequested,
     c.StartTimer: e.TimerStarted,
     c.CancelTimer: e.TimerCancelled,
+    c.StartChild: e.ChildStarted,
+    c.CancelChild: e.ChildCancelRequested,
+    c.SignalExternal: e.ExternalSignalInitiated,
+    c.AcceptUpdate: e.UpdateAccepted,
+    c.RejectUpdate: e.UpdateRejected,
+    c.CompleteUpdate: e.UpdateCompleted,
+    c.FailUpdate: e.UpdateFailed,
+    c.MarkPatch: e.PatchMarked,
     c.CompleteWorkflow: e.WorkflowCompleted,
     c.FailWorkflow: e.WorkflowFailed,
     c.CancelWorkflow: e.WorkflowCancelled,
+    c.ContinueWorkflow: e.WorkflowContinued,
 }
+"""Which event records which command. Observations (see model.commands) are missing on purpose."""
 COMMAND_EVENTS = tuple(RECORDED_AS.values())
 STEP_EVENTS = (e.StepCompleted, e.StepFailed)
 
 
+_WORDS: dict[type[Any], str] = {
+    c.ScheduleTask: "task {0.task_no} {0.kind!r}",
+    c.CancelTask: "cancel task {0.task_no}",
+    c.StartTimer: "timer {0.timer_no}",
+    c.CancelTimer: "cancel timer {0.timer_no}",
+    c.StartChild: "child {0.child_no} {0.kind!r}",
+    c.CancelChild: "cancel child {0.child_no}",
+    c.SignalExternal: "signal {0.signal_name!r} to {0.target!r}",
+    c.AcceptUpdate: "accept update {0.update_id!r}",
+    c.RejectUpdate: "reject update {0.update_id!r}",
+    c.CompleteUpdate: "complete update {0.update_id!r}",
+    c.FailUpdate: "fail update {0.update_id!r}",
+    c.MarkPatch: "patch {0.patch_id!r}",
+    c.CompleteWorkflow: "complete the workflow",
+    c.FailWorkflow: "fail the workflow",
+    c.CancelWorkflow: "cancel the workflow",
+    c.ContinueWorkflow: "continue as new",
+    e.StepCompleted: "step {0.step_no} {0.name!r}",
+    e.StepFailed: "step {0.step_no} {0.name!r}",
+}
+_WORDS.update({event: _WORDS[command] for command, event in RECORDED_AS.items()})
+
+
 def describe(item: Any) -> str:
     """A command or its event in a few words, the same for both."""
-    match item:
-        case c.ScheduleTask() | e.TaskScheduled():
-            return f"task {item.task_no} {item.kind!r}"
-        case c.CancelTask() | e.TaskCancelRequested():
-            return f"cancel task {item.task_no}"
-        case c.StartTimer() | e.TimerStarted():
-            return f"timer {item.timer_no}"
-        case c.CancelTimer() | e.TimerCancelled():
-            return f"cancel timer {item.timer_no}"
-        case e.StepCompleted() | e.StepFailed():
-            return f"step {item.step_no} {item.name!r}"
-        case c.CompleteWorkflow() | e.WorkflowCompleted():
-            return "complete the workflow"
-        case c.FailWorkflow() | e.WorkflowFailed():
-            return "fail the workflow"
-        case c.CancelWorkflow() | e.WorkflowCancelled():
-            return "cancel the workflow"
-    return type(item).__name__
+    words = _WORDS.get(type(item))
+    return type(item).__name__ if words is None else words.format(item)
 
 
 def mismatch(event_seq: int, recorded: Any, attempted: Any, *, line: str = "") -> DeterminismError:
@@ -67,13 +84,20 @@ def _at(line: str) -> str:
 
 
 class Journal:
-    """The recorded commands of one turn, in order."""
+    """The recorded commands of one turn, in order. `matched` is the event of the command that was compared last."""
 
-    __slots__ = ("_rows", "up_to")
+    __slots__ = ("_rows", "matched", "up_to")
 
     def __init__(self, up_to: int, rows: Iterable[e.HistoryEvent]) -> None:
         self.up_to = up_to
         self._rows = deque(rows)
+        self.matched: Any = None
+
+    def next_is_patch(self, patch_id: str) -> bool:
+        """Whether the mark of this patch was recorded next."""
+        return bool(self._rows) and self._rows[0].body == e.PatchMarked(
+            up_to=self.up_to, patch_id=patch_id, line=getattr(self._rows[0].body, "line", "")
+        )
 
     def match(self, command: c.Command) -> DeterminismError | None:
         """The program has asked for `command`: is it what was recorded next?"""
@@ -81,6 +105,7 @@ class Journal:
             return mismatch(self.up_to, None, command)
         row = self._rows.popleft()
         if type(row.body) is RECORDED_AS[type(command)] and describe(row.body) == describe(command):
+            self.matched = row.body
             return None
         return mismatch(row.seq, row.body, command)
 

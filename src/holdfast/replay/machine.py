@@ -13,82 +13,32 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
-from holdfast.errors import BlockedForever, DeterminismError, Evicted
+from holdfast.errors import BlockedForever, DeterminismError, Evicted, QueryNotReadOnly
 from holdfast.model import commands as c
 from holdfast.model import events as e
-from holdfast.model.values import Payload, RetryPolicy, Wait
+from holdfast.model.values import Failure, Payload, RetryPolicy, Wait
 from holdfast.replay.journal import COMMAND_EVENTS, Journal, mismatch
+from holdfast.replay.program import Program, Slot, StepRequest, TurnResult
 
 MAX_WAITS = 50
 
 
-class Program(Protocol):
-    """What a front-end provides. It talks back to the machine while it runs."""
-
-    def start(self, event: e.WorkflowStarted) -> None: ...
-
-    def cancel(self, reason: str) -> None: ...
-
-    def run(self) -> c.Command | None:
-        """Run until quiet. A closing command when the program has ended; raises ProgramError when it can't go on."""
-        ...
-
-    def close(self) -> None:
-        """Throw the program away without letting it run on."""
-        ...
-
-    def blocked_on(self) -> list[str]: ...
-
-
-class Slot(Protocol):
-    """Where the outcome of a command goes. `name`, `line` and `until_at` tell people what is waited for."""
-
-    name: str
-    line: str
-    until_at: int | None
-
-    def settle(self, body: e.EventBody) -> None: ...
-
-
-class StepRequest:
-    """A step the program wants run. `run` is the front-end's own business."""
-
-    __slots__ = ("line", "name", "retry", "run", "step_no", "up_to")
-
-    def __init__(self, step_no: int, name: str, run: Any, *, retry: RetryPolicy, up_to: int, line: str) -> None:
-        self.step_no = step_no
-        self.name = name
-        self.run = run
-        self.retry = retry
-        self.up_to = up_to
-        self.line = line
-
-
-class TurnResult:
-    """What a live turn did. `dropped_steps` are no longer wanted."""
-
-    __slots__ = ("closing", "commands", "dropped_steps", "up_to")
-
-    def __init__(self, up_to: int) -> None:
-        self.up_to = up_to
-        self.commands: list[c.Command] = []
-        self.dropped_steps: list[int] = []
-        self.closing = False
-
-
 class Machine:
     __slots__ = (
+        "_conditions",
         "_error",
         "_journal",
+        "_made",
+        "_metadata_changes",
+        "_patches",
         "_program",
+        "_recorded_patches",
         "_signals",
         "_slots",
+        "_state_changes",
         "_steps",
-        "_steps_made",
-        "_tasks_made",
-        "_timers_made",
         "_turn",
         "_undelivered",
         "_unstarted",
@@ -96,6 +46,7 @@ class Machine:
         "_waiters",
         "dead",
         "ended",
+        "frozen",
         "now",
         "replaying",
         "started",
@@ -106,15 +57,23 @@ class Machine:
         self.replaying = False
         self.ended = False
         self.dead = False
+        self.frozen = False
+        """While a query looks at the program: whatever would change it is refused."""
         self.started: e.WorkflowStarted | None = None
         self._up_to = 0
         self._undelivered: list[e.HistoryEvent] = []
         self._signals: dict[str, deque[tuple[int, Payload]]] = {}
         self._waiters: dict[str, deque[Any]] = {}
+        self._conditions: dict[Any, None] = {}
         self._slots: dict[tuple[str, int], Any] = {}
         self._steps: dict[int, StepRequest] = {}
         self._unstarted: list[StepRequest] = []
-        self._tasks_made = self._timers_made = self._steps_made = 0
+        # How many of each kind the program has asked for: their numbers.
+        self._made = {"task": 0, "timer": 0, "step": 0, "child": 0, "external_signal": 0}
+        self._patches: dict[str, bool] = {}
+        self._recorded_patches: set[str] = set()
+        self._state_changes: dict[str, Payload | None] = {}
+        self._metadata_changes: dict[str, str | None] = {}
         self._journal: Journal | None = None
         self._turn: TurnResult
         self._error: BaseException | None = None
@@ -130,6 +89,11 @@ class Machine:
     def up_to(self) -> int:
         return self._up_to
 
+    @property
+    def program(self) -> Program:
+        """For a host that wants to ask it something."""
+        return self._program
+
     def feed(self, event: e.HistoryEvent) -> None:
         """An event for the next turn. Rows a turn has written, other than finished steps, are no news to it."""
         if type(event.body) in _DELIVER:
@@ -144,6 +108,8 @@ class Machine:
                 turn = rows.setdefault(body.up_to, [])
                 if isinstance(body, COMMAND_EVENTS):
                     turn.append(event)
+                    if type(body) is e.PatchMarked:
+                        self._recorded_patches.add(body.patch_id)
         news = [event for event in history if type(event.body) in _DELIVER]
         seen = 0
         self.replaying = True
@@ -167,7 +133,7 @@ class Machine:
         up_to = batch[-1].seq
         fresh = self._turn = TurnResult(up_to)
         self._run_turn(up_to, batch)
-        if not self.ended and not self._slots and not self._waiters:
+        if not self.ended and not self._slots and not self._waiters and not self._program.can_be_called:
             raise BlockedForever(
                 "nothing the workflow awaits can ever be settled; it is at: " + "; ".join(self._program.blocked_on())
             )
@@ -186,7 +152,7 @@ class Machine:
 
     def waits(self) -> tuple[Wait, ...]:
         """What the program is blocked on, for people; the first fifty."""
-        if not self._slots and len(self._waiters) == 1:
+        if not self._slots and len(self._waiters) == 1 and not self._conditions:
             ((name, waiters),) = self._waiters.items()
             return tuple(Wait("signal", name, 0, waiter.line) for waiter in waiters)
         found = [
@@ -194,6 +160,7 @@ class Machine:
         ][:MAX_WAITS]
         for name, waiters in self._waiters.items():
             found.extend(Wait("signal", name, 0, waiter.line) for waiter in waiters)
+        found.extend(Wait("condition", condition.name, 0, condition.line) for condition in self._conditions)
         return tuple(found[:MAX_WAITS])
 
     def unread(self) -> tuple[int, ...]:
@@ -219,6 +186,8 @@ class Machine:
             if self.ended:
                 break
             self._deliver(event)
+        if not self.ended:
+            self._show_changes()
 
     def _deliver(self, event: e.HistoryEvent) -> None:
         deliver = _DELIVER.get(type(event.body))
@@ -231,6 +200,7 @@ class Machine:
         closing = self._program.run()
         self._raise_if(self._error)
         if closing is not None:
+            self._show_changes()
             self.ended = True
             self._turn.closing = True
             self._raise_if(self._record(closing))
@@ -244,15 +214,17 @@ class Machine:
         assert isinstance(event.body, e.SignalReceived), "delivered by type"
         name = event.body.signal_name
         waiters, queue = self._waiters.get(name), self._signals.get(name)
-        if waiters and queue:
+        if queue and self._program.takes_signal(name):
+            self.hand_over_signal(name)
+        elif waiters and queue:
             waiters.popleft().settle_signal(self._take(name))
             if not waiters:
                 del self._waiters[name]
 
     def _on_outcome(self, event: e.HistoryEvent) -> None:
         body: Any = event.body
-        key = ("timer", body.timer_no) if type(body) is e.TimerFired else ("task", body.task_no)
-        slot = self._slots.pop(key, None)
+        kind, number = _KEYS[type(body)]
+        slot = self._slots.pop((kind, getattr(body, number)), None)
         if slot is not None:
             slot.settle(body)
 
@@ -260,10 +232,9 @@ class Machine:
         body: Any = event.body
         step = self._steps.pop(body.step_no, None)
         if step is None:
-            if body.step_no > self._steps_made:
+            if body.step_no > self._made["step"]:
                 raise mismatch(event.seq, body, "no such step")
-            return
-        if step.name != body.name:
+        elif step.name != body.name:
             raise mismatch(event.seq, body, f"step {step.step_no} {step.name!r}", line=step.line)
         slot = self._slots.pop(("step", body.step_no), None)
         if slot is not None:
@@ -273,6 +244,13 @@ class Machine:
         assert isinstance(event.body, e.CancelRequested), "delivered by type"
         self._program.cancel(event.body.reason)
 
+    def _on_update(self, event: e.HistoryEvent) -> None:
+        assert isinstance(event.body, e.UpdateRequested), "delivered by type"
+        self._program.update(event.body)
+
+    def _on_reset(self, event: e.HistoryEvent) -> None:
+        """Nothing happens to the program; but a turn takes place, with whatever is new."""
+
     def _raise_if(self, error: BaseException | None) -> None:
         if error is not None:
             raise error
@@ -281,7 +259,7 @@ class Machine:
 
     def _record(self, command: c.Command) -> DeterminismError | None:
         if self._journal is not None:
-            return self._journal.match(command)
+            return None if isinstance(command, c.OBSERVATIONS) else self._journal.match(command)
         self._turn.commands.append(command)
         return None
 
@@ -299,23 +277,35 @@ class Machine:
     def check_alive(self) -> None:
         if self._stopped:
             raise Evicted
+        if self.frozen:
+            raise QueryNotReadOnly
+
+    def _next(self, kind: str) -> int:
+        self.check_alive()
+        self._made[kind] += 1
+        return self._made[kind]
 
     def schedule_task(self, command: Callable[[int], c.ScheduleTask], slot: Slot) -> int:
-        self.check_alive()
-        self._tasks_made += 1
-        number = self._tasks_made
+        number = self._next("task")
         self._command(command(number))
         self._slots["task", number] = slot
         return number
+
+    def hear(self, kind: str, number: int, slot: Slot) -> None:
+        """Go on listening for work that was taken back: an outcome recorded before that still counts."""
+        if not self._stopped:
+            self._slots[kind, number] = slot
+
+    def unhear(self, kind: str, number: int) -> None:
+        if not self._stopped:
+            self._slots.pop((kind, number), None)
 
     def cancel_task(self, number: int, line: str) -> None:
         if not self._stopped and self._slots.pop(("task", number), None) is not None:
             self._command(c.CancelTask(task_no=number, line=line))
 
     def start_timer(self, fire_at: int, line: str, slot: Slot) -> int:
-        self.check_alive()
-        self._timers_made += 1
-        number = self._timers_made
+        number = self._next("timer")
         self._command(c.StartTimer(timer_no=number, fire_at=fire_at, line=line))
         self._slots["timer", number] = slot
         return number
@@ -325,9 +315,7 @@ class Machine:
             self._command(c.CancelTimer(timer_no=number, line=line))
 
     def request_step(self, name: str, run: Any, retry: RetryPolicy, line: str, slot: Slot) -> int:
-        self.check_alive()
-        self._steps_made += 1
-        number = self._steps_made
+        number = self._next("step")
         step = self._steps[number] = StepRequest(number, name, run, retry=retry, up_to=self._up_to, line=line)
         self._unstarted.append(step)
         self._slots["step", number] = slot
@@ -338,7 +326,126 @@ class Machine:
             self._steps.pop(number, None)
             self._turn.dropped_steps.append(number)
 
+    def start_child(self, command: Callable[[int], c.StartChild], slot: Slot) -> c.StartChild | e.ChildStarted:
+        """The child as it is recorded: its id and what was decided then stay what they were, whatever the code says
+        now."""
+        number = self._next("child")
+        asked = command(number)
+        self._command(asked)
+        self._slots["child", number] = slot
+        if self._journal is not None:
+            recorded: e.ChildStarted = self._journal.matched
+            return recorded
+        return asked
+
+    def cancel_child(self, number: int, line: str) -> None:
+        if not self._stopped and self._slots.pop(("child", number), None) is not None:
+            self._command(c.CancelChild(child_no=number, line=line))
+
+    def signal_external(self, command: Callable[[int], c.SignalExternal], slot: Slot) -> int:
+        number = self._next("external_signal")
+        self._command(command(number))
+        self._slots["external_signal", number] = slot
+        return number
+
+    def forget_slot(self, kind: str, number: int) -> None:
+        """Nobody wants the outcome any more, and it can't be taken back."""
+        self._slots.pop((kind, number), None)
+
+    def open_slots(self, *kinds: str) -> list[Any]:
+        """What of these kinds has no outcome yet, in order of creation."""
+        return [slot for (kind, _), slot in self._slots.items() if kind in kinds]
+
+    # --- conditions: the front-end's own business, except that people want to see them ---
+
+    def watch(self, condition: Any) -> None:
+        self.check_alive()
+        self._conditions[condition] = None
+
+    def unwatch(self, condition: Any) -> None:
+        self._conditions.pop(condition, None)
+
+    @property
+    def conditions(self) -> tuple[Any, ...]:
+        """In order of creation. They alone keep no program alive: something else has to make one true."""
+        return tuple(self._conditions)
+
+    # --- changes of code ---
+
+    def patched(self, patch_id: str, line: str) -> bool:
+        """Whether this execution runs the code behind a patch: the same answer for the whole of its life.
+
+        A new execution marks the patch in its history; a turn recorded without the mark was made by the code before.
+        """
+        self.check_alive()
+        known = self._patches.get(patch_id)
+        if known is None:
+            known = self._journal is None or patch_id in self._recorded_patches
+            if known:
+                self._command(c.MarkPatch(patch_id=patch_id, line=line))
+            self._patches[patch_id] = known
+        return known
+
+    def deprecate_patch(self, patch_id: str, line: str) -> None:
+        """The code before the patch is gone; histories that carry its mark are still replayed."""
+        self.check_alive()
+        if self._journal is not None and self._journal.next_is_patch(patch_id):
+            self._command(c.MarkPatch(patch_id=patch_id, line=line))
+
+    # --- what others may see ---
+
+    def change_state(self, key: str, value: Payload | None) -> None:
+        self.check_alive()
+        self._state_changes[key] = value
+
+    def change_metadata(self, key: str, value: str | None) -> None:
+        self.check_alive()
+        self._metadata_changes[key] = value
+
+    def _show_changes(self) -> None:
+        """One event for all that a turn has changed."""
+        if self._state_changes:
+            values, removed = _parted(self._state_changes)
+            self._raise_if(self._record(c.ChangeState(values=values, removed=removed)))
+            self._state_changes = {}
+        if self._metadata_changes:
+            texts, gone = _parted(self._metadata_changes)
+            self._raise_if(self._record(c.ChangeMetadata(values=texts, removed=gone)))
+            self._metadata_changes = {}
+
+    # --- updates ---
+
+    def accept_update(self, update_id: str) -> None:
+        self.check_alive()
+        self._command(c.AcceptUpdate(update_id=update_id))
+
+    def reject_update(self, update_id: str, failure: Failure) -> None:
+        self.check_alive()
+        self._command(c.RejectUpdate(update_id=update_id, failure=failure))
+
+    def complete_update(self, update_id: str, result: Payload) -> None:
+        self.check_alive()
+        self._command(c.CompleteUpdate(update_id=update_id, result=result))
+
+    def fail_update(self, update_id: str, failure: Failure) -> None:
+        self.check_alive()
+        self._command(c.FailUpdate(update_id=update_id, failure=failure))
+
     # --- signals ---
+
+    def hand_over_signal(self, name: str) -> None:
+        """Give the first queued signal of this name to its handler."""
+        seq, value = self._pop_signal(name)
+        self._program.signal(name, value, seq)
+
+    def queued_signals(self) -> list[tuple[int, str]]:
+        """Number and name of everything in the queues, in order of arrival."""
+        return sorted((seq, name) for name, queue in self._signals.items() for seq, _ in queue)
+
+    def refuse_signal(self, seq: int, reason: str) -> None:
+        """A handler could not read this signal: it becomes a dead letter."""
+        if self._journal is None:
+            self._turn.refused.append((seq, reason))
 
     def signal_count(self, name: str) -> int:
         queue = self._signals.get(name)
@@ -349,13 +456,20 @@ class Machine:
         return self._take(name) if self._signals.get(name) and not self._waiters.get(name) else None
 
     def _take(self, name: str) -> Payload:
+        return self._pop_signal(name)[1]
+
+    def _pop_signal(self, name: str) -> tuple[int, Payload]:
+        if self.frozen:
+            raise QueryNotReadOnly
         queue = self._signals[name]
-        _, value = queue.popleft()
+        first = queue.popleft()
         if not queue:
             del self._signals[name]
-        return value
+        return first
 
     def drain_signals(self, name: str) -> list[Payload]:
+        if self.frozen:
+            raise QueryNotReadOnly
         return [value for _, value in self._signals.pop(name, ())]
 
     def wait_signal(self, name: str, waiter: Any) -> None:
@@ -374,6 +488,23 @@ def _seq(event: e.HistoryEvent) -> int:
     return event.seq
 
 
+def _parted(changes: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """What was set, and what was taken away."""
+    values = {key: value for key, value in changes.items() if value is not None}
+    return values, tuple(key for key, value in changes.items() if value is None)
+
+
+_KEYS: dict[type[Any], tuple[str, str]] = {
+    e.TimerFired: ("timer", "timer_no"),
+    e.TaskCompleted: ("task", "task_no"),
+    e.TaskFailed: ("task", "task_no"),
+    e.ChildCompleted: ("child", "child_no"),
+    e.ChildFailed: ("child", "child_no"),
+    e.ExternalSignalDelivered: ("external_signal", "signal_no"),
+    e.ExternalSignalFailed: ("external_signal", "signal_no"),
+}
+
+
 _DELIVER: dict[type[Any], str] = {
     e.WorkflowStarted: "_on_started",
     e.SignalReceived: "_on_signal",
@@ -382,5 +513,11 @@ _DELIVER: dict[type[Any], str] = {
     e.TaskFailed: "_on_outcome",
     e.StepCompleted: "_on_step",
     e.StepFailed: "_on_step",
+    e.ChildCompleted: "_on_outcome",
+    e.ChildFailed: "_on_outcome",
+    e.ExternalSignalDelivered: "_on_outcome",
+    e.ExternalSignalFailed: "_on_outcome",
+    e.UpdateRequested: "_on_update",
     e.CancelRequested: "_on_cancel",
+    e.WorkflowReset: "_on_reset",
 }

@@ -33,6 +33,13 @@ class Clockwork(Service):
             self._next_at = at
             self._sooner.set()
 
+    async def once(self) -> None:
+        more = True
+        while more:
+            # Asked for together, so that one transaction does both.
+            due, _ = await asyncio.gather(self._upkeep.run_due(), self._upkeep.claim())
+            more = due.more
+
     async def run(self) -> None:
         while True:
             try:
@@ -51,11 +58,7 @@ class Clockwork(Service):
         # become due since then has not been looked at, although it has passed when the next instant is read.
         began_at = upkeep.now()
         self._next_at = began_at + self._every
-        more = True
-        while more:
-            # Asked for together, so that one transaction does both.
-            due, _ = await asyncio.gather(upkeep.run_due(), upkeep.claim())
-            more = due.more
+        await self.once()
         due_at = await upkeep.next_due_at(began_at)
         if due_at is not None and due_at < self._next_at:
             self._next_at = due_at

@@ -6,6 +6,7 @@ import asyncio
 
 from holdfast.contract.upkeep import Upkeep
 from holdfast.errors import EngineStopped, Unavailable
+from holdfast.model.values import MICRO
 from holdfast.services.loops import Service, log
 
 
@@ -14,6 +15,13 @@ class Housekeeping(Service):
         super().__init__("holdfast-housekeeping")
         self._upkeep = upkeep
         self._every_s = every_s
+        self._next_at = upkeep.now() + int(every_s * MICRO)
+
+    async def once(self) -> None:
+        now = self._upkeep.now()
+        if now >= self._next_at:
+            self._next_at = now + int(self._every_s * MICRO)
+            await self._upkeep.forget()
 
     async def run(self) -> None:
         while True:

@@ -21,6 +21,9 @@ class Lookout(Service):
         self._every_s = every_s
         self._rest_s = rest_s
 
+    async def once(self) -> None:
+        await self._upkeep.look_around()
+
     async def run(self) -> None:
         pause_s = self._every_s
         while True:

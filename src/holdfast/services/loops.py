@@ -1,4 +1,4 @@
-"""What all services share: a task that can be started and stopped."""
+"""What all services share: a task that can be started and stopped, and one round of its work on request."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ class Service:
         self._name = name
         self._task: asyncio.Task[None] | None = None
 
+    async def once(self) -> None:
+        """Do what there is to do at this instant. For those who own the clock and start no loop: the testing kit."""
+        raise NotImplementedError
+
     async def run(self) -> None:
+        """Do it again and again, at the right times."""
         raise NotImplementedError
 
     def start(self) -> None:

@@ -66,6 +66,9 @@ class LoadPlan:
     """What a batch needs to see. Executions always come with their ready row.
 
     `timers` are single timers by (execution id, timer number), as `due_timers` is a page of those that are due.
+    `children` are open children by (parent id, number); `bereaved` is a page of open children whose parent has closed.
+    `unread` wants signals and updates of an execution: those after a number, and single ones; `calls_after` only the
+    former.
     """
 
     executions: set[str] = field(default_factory=set)
@@ -75,8 +78,12 @@ class LoadPlan:
     requests: set[tuple[str, str]] = field(default_factory=set)
     workers: set[str] = field(default_factory=set)
     definitions: set[tuple[str, str]] = field(default_factory=set)
+    children: set[TaskKey] = field(default_factory=set)
+    unread: dict[str, tuple[int, tuple[int, ...]]] = field(default_factory=dict)
+    calls_after: dict[str, int] = field(default_factory=dict)
     due_timers: int = 0
     due_tasks: int = 0
+    bereaved: int = 0
     turn_claims: list[TurnClaim] = field(default_factory=list)
     task_claims: list[TaskClaim] = field(default_factory=list)
     expired_workers: bool = False
@@ -87,10 +94,12 @@ class LoadPlan:
 class Loaded:
     """What was found. `now` is the store's time at the beginning of the transaction.
 
-    Whatever refers to an execution (a key, a due timer, a claimed row, a held task) brings that execution along; a task
-    or timer named in the plan does so even if its own row is gone. Records are the batch's own: it may change them.
+    Whatever refers to an execution (a key, a due timer, a claimed row, a held task, an open child) brings that
+    execution along; a task or timer named in the plan does so even if its own row is gone. Records are the batch's own:
+    it may change them.
     `turn_claims[i]` and `task_claims[i]` answer the plan's i-th claim; a row is handed to one claim only.
     `due_timers`, too, are in `timers`.
+    `bereaved` are (parent id, child id), with None for a parent that has no such child left.
     `expired_workers` have a `lease_until_at` of `now` or earlier. `held_turns`/`held_tasks` are those leased by a
     worker in `held_by` or by an expired one.
     """
@@ -103,6 +112,10 @@ class Loaded:
     requests: dict[tuple[str, str], RequestRow] = field(default_factory=dict)
     workers: dict[str, WorkerRow] = field(default_factory=dict)
     definitions: dict[tuple[str, str], list[DefinitionRow]] = field(default_factory=dict)
+    children: dict[TaskKey, str] = field(default_factory=dict)
+    unread: dict[str, list[HistoryEvent]] = field(default_factory=dict)
+    calls: dict[str, list[HistoryEvent]] = field(default_factory=dict)
+    bereaved: list[tuple[str, str | None]] = field(default_factory=list)
     due_timers: list[TimerRow] = field(default_factory=list)
     due_tasks: list[TaskKey] = field(default_factory=list)
     turn_claims: list[list[str]] = field(default_factory=list)
@@ -119,14 +132,16 @@ class Changes:
 
     `new_executions`/`changed_executions` hold whole heads; the ready row is upserted or deleted as `Execution.ready`
     says whenever the execution's id is in `ready`. `purge` deletes every task and timer row of these executions.
-    A changed execution that is in `turned`, too, has another `state`, `closed_at`, `stuck` or `crashes`; all others
-    have only gone on, which is the common case and cheaper to write.
+    A changed execution that is in `turned`, too, has another `state`, `closed_at`, `stuck`, `crashes`, `metadata`,
+    `on_parent_close` or `successor`; all others have only gone on, which is the common case and cheaper to write.
+    `metadata` are changed executions whose tags have changed; those of new executions are written with them.
     `bury` makes dead letters of an execution's SIGNAL_RECEIVED events after a number: (execution id, seq, reason).
     """
 
     new_executions: list[Execution] = field(default_factory=list)
     changed_executions: dict[str, Execution] = field(default_factory=dict)
     turned: set[str] = field(default_factory=set)
+    metadata: dict[str, Execution] = field(default_factory=dict)
     ready: dict[str, Execution] = field(default_factory=dict)
     events: list[tuple[str, HistoryEvent]] = field(default_factory=list)
     workflow_keys: dict[WorkflowKey, str] = field(default_factory=dict)
@@ -172,13 +187,15 @@ class BatchSource(Protocol):
 
 
 class ExecutionQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of executions, newest first, strictly older than `before` (an execution id)."""
+    """A page of executions, newest first, strictly older than `before` (an execution id). All of the `metadata` pairs
+    must be there."""
 
     org: str
     statuses: tuple[Status, ...] = ()
     kinds: tuple[str, ...] = ()
     workflow_id: str | None = None
     queue: str | None = None
+    metadata: tuple[tuple[str, str], ...] = ()
     created_from: int | None = None
     created_before: int | None = None
     before: str | None = None
@@ -217,8 +234,10 @@ class Store(Protocol):
     async def execution_by_workflow_id(self, org: str, workflow_id: str) -> Execution | None: ...
 
     async def history(
-        self, org: str, execution_id: str, after: int = 0, limit: int | None = None
-    ) -> list[HistoryEvent]: ...
+        self, org: str, execution_id: str, after: int = 0, limit: int | None = None, types: Sequence[str] = ()
+    ) -> list[HistoryEvent]:
+        """Events after a number, in order; only those of these types, if any are named."""
+        ...
 
     async def last_events(self, org: str, ids: Sequence[str]) -> dict[str, HistoryEvent]:
         """The last event of each: for a closed execution, how it ended."""

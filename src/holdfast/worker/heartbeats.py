@@ -70,7 +70,7 @@ class Pulse:
             tightest = self._tasks.shortest_heartbeat_s()
             every_s = lease_s / 3 if tightest is None else min(lease_s, tightest) / 3
             now = time.monotonic()
-            if now - last >= every_s and not hung and not self._stopping:
+            if self._host.BEATS_BY_ITSELF and now - last >= every_s and not hung and not self._stopping:
                 last = now
                 self._beat(lease_s)
 

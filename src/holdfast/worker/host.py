@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable
+from typing import Any, ClassVar
 
 from holdfast.config import WorkerConfig
 from holdfast.contract.workers import Workers
 from holdfast.frontends.python.definitions import Registry
-from holdfast.replay.machine import Machine, Program
+from holdfast.replay.machine import Machine
+from holdfast.replay.program import Program
 from holdfast.worker.threads import BodyThreads
 
 log = logging.getLogger("holdfast.worker")
 
 ProgramMaker = Callable[[Machine], Program]
 
+REPLAY_ALWAYS = "HOLDFAST_REPLAY_ALWAYS"
+"""The environment variable that turns `WorkerConfig.replay_always` on for a whole process."""
+
 
 class Host:
-    """The worker's surroundings: where it reports, whose work it does, which clock it reads."""
+    """The worker's surroundings: where it reports, whose work it does, which clock it reads, how it waits.
+
+    The testing kit puts virtual time in the place of `sleep`, and bodies of its own in the place of users'.
+    """
+
+    BEATS_BY_ITSELF: ClassVar[bool] = True
+    """Whether the pulse reports by the wall clock; without, somebody else passes heartbeats on."""
 
     __slots__ = (
         "config",
@@ -29,6 +41,7 @@ class Host:
         "now",
         "org",
         "registry",
+        "replay_always",
         "session",
         "threads",
         "workers",
@@ -43,6 +56,7 @@ class Host:
         self.config = config
         self.now = now
         self.session = ""
+        self.replay_always = config.replay_always or os.environ.get(REPLAY_ALWAYS) == "1"
         self.draining = False
         self.held = 0
         self.nothing_held: asyncio.Event
@@ -57,3 +71,11 @@ class Host:
         self.held -= 1
         if not self.held and self.draining:
             self.nothing_held.set()
+
+    async def sleep(self, seconds: float) -> None:
+        """The pause before a step is tried again."""
+        await asyncio.sleep(seconds)
+
+    def step_body(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        """What to call for a step of this function."""
+        return fn

@@ -12,7 +12,7 @@ from holdfast.frontends.python.failures import failure_of
 from holdfast.model.events import StepCompleted, StepFailed, StepFinished
 from holdfast.model.payloads import encode
 from holdfast.model.values import Failure, Payload
-from holdfast.replay.machine import StepRequest
+from holdfast.replay.program import StepRequest
 from holdfast.worker.host import Host
 
 
@@ -28,6 +28,10 @@ class RunningStep:
         self._stopped = False
         self._task = host.loop.create_task(self._run())
 
+    @property
+    def job(self) -> asyncio.Task[None]:
+        return self._task
+
     def cancel(self) -> None:
         self._stopped = True
         self._task.cancel()
@@ -35,6 +39,7 @@ class RunningStep:
     async def _run(self) -> None:
         request = self.request
         fn, args = request.run
+        fn = self._host.step_body(fn)
         started_at = self._host.now()
         attempt = 1
         while True:
@@ -55,7 +60,7 @@ class RunningStep:
                 if not request.retry.allows(failure, attempt):
                     self._failed(attempt, started_at, failure)
                     return
-                await asyncio.sleep(request.retry.delay_s(attempt, request.name))
+                await self._host.sleep(request.retry.delay_s(attempt, request.name))
                 attempt += 1
                 continue
             self._completed(attempt, started_at, result)

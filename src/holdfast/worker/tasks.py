@@ -46,6 +46,10 @@ class TaskRunner:
     def running(self) -> int:
         return len(self._running)
 
+    def bodies(self) -> list[RunningTask]:
+        """All attempts that run here."""
+        return list(self._running.values())
+
     def start(self, work: TaskWork) -> None:
         key = (work.execution_id, work.task_no)
         info = TaskInfo(

@@ -25,11 +25,25 @@ from holdfast.model.commands import Turn
 from holdfast.model.events import HistoryEvent, StepFinished
 from holdfast.model.executions import StuckReason
 from holdfast.model.values import Token
-from holdfast.replay.machine import Machine, StepRequest
+from holdfast.replay.machine import Machine
+from holdfast.replay.program import StepRequest
 from holdfast.worker.host import Host, ProgramMaker, log
+from holdfast.worker.queries import Look
 from holdfast.worker.steps import RunningStep
 
 RETRY_S = 0.2
+LOOK_ROUNDS = 3
+
+
+class Looker:
+    """Somebody who wants to look at the program when it has seen event `last_seq`; how many commits he waits for."""
+
+    __slots__ = ("last_seq", "look", "rounds")
+
+    def __init__(self, last_seq: int, look: Look) -> None:
+        self.last_seq = last_seq
+        self.look = look
+        self.rounds = LOOK_ROUNDS
 
 
 class ExecutionRunner:
@@ -41,10 +55,12 @@ class ExecutionRunner:
         "_host",
         "_late",
         "_late_seq",
+        "_lookers",
         "_machine",
         "_make",
         "_next",
         "_outcomes",
+        "_refused",
         "_running",
         "_scheduled_at",
         "_token",
@@ -73,8 +89,19 @@ class ExecutionRunner:
         self._late_seq = 0
         self._unrecorded: list[Turn] = []
         self._outcomes: list[StepFinished] = []
+        self._refused: list[tuple[int, str]] = []
         self._running: dict[int, RunningStep] = {}
         self._scheduled_at = 0
+        self._lookers: list[Looker] = []
+
+    @property
+    def busy(self) -> bool:
+        """Whether a commit or a read is in flight."""
+        return self._busy
+
+    @property
+    def steps(self) -> tuple[RunningStep, ...]:
+        return tuple(self._running.values())
 
     # --- what comes in ---
 
@@ -121,6 +148,7 @@ class ExecutionRunner:
 
     def _discard(self) -> None:
         self._unrecorded.clear()
+        self._refused.clear()
         self._late.clear()
         self._late_seq = 0
         if self._machine is not None:
@@ -149,6 +177,42 @@ class ExecutionRunner:
                 machine.feed(event)
                 self.known += 1
         return self.known >= last_seq
+
+    # --- looking at the program ---
+
+    def show(self, last_seq: int, look: Look) -> None:
+        """Let `look` see the program when all it has done is recorded and it has seen `last_seq`; None if that does not
+        come about here, or not soon."""
+        self._lookers.append(Looker(last_seq, look))
+        if not self._busy:
+            self._let_look()
+            self._turn_away()
+
+    def _let_look(self) -> None:
+        """Nothing is in flight: those may look who need not wait for more."""
+        lookers, self._lookers = self._lookers, []
+        for looker in lookers:
+            machine = self._machine
+            if machine is None or machine.has_news or machine.ended or self.known < looker.last_seq:
+                looker.rounds -= 1
+                if looker.rounds:
+                    self._lookers.append(looker)
+                else:
+                    looker.look(None)
+            elif not looker.look(machine):
+                self._rebuild()
+
+    def _turn_away(self) -> None:
+        """Nothing will come that is worth waiting for."""
+        lookers, self._lookers = self._lookers, []
+        for looker in lookers:
+            looker.look(None)
+
+    def _rebuild(self) -> None:
+        """The live program is not what its history says any more."""
+        self._discard()
+        if self.held:
+            self._in_background(self._load())
 
     # --- going on ---
 
@@ -185,6 +249,7 @@ class ExecutionRunner:
             started_at=started_at,
         )
         self._scheduled_at = 0
+        self._refused.extend(result.refused)
         for number in result.dropped_steps:
             running = self._running.pop(number, None)
             if running is not None:
@@ -247,7 +312,9 @@ class ExecutionRunner:
             after_steps=ahead,
             waiting_for=machine.waits() if quiet else None,
             unread=machine.unread() if machine.ended else (),
+            refused=tuple(self._refused),
         )
+        self._refused = []
         self._send(request)
 
     def _run_ahead(self, machine: Machine, turns: tuple[Turn, ...], steps: tuple[StepFinished, ...]) -> Turn:
@@ -271,6 +338,8 @@ class ExecutionRunner:
         if not done.cancelled() and self.held:
             self._take_answer(request, done, error)
         self._take_next()
+        if not self._busy:
+            self._turn_away()
 
     def _take_next(self) -> None:
         """A lease that arrived while something was in flight."""
@@ -289,6 +358,7 @@ class ExecutionRunner:
         elif isinstance(error, Unavailable) and not self._host.draining:
             self._busy = True
             self._host.loop.call_later(RETRY_S, self._send, request)
+            self._turn_away()
         elif isinstance(error, Unavailable):
             self.drop()
         else:
@@ -298,9 +368,12 @@ class ExecutionRunner:
     def _recorded(self, request: CompleteTurn, answer: TurnAnswer) -> None:
         if answer.closed:
             self.drop()
-        elif answer.verdict is not TurnVerdict.RECORDED:
+        elif answer.verdict is not TurnVerdict.RECORDED or self._host.replay_always:
             self._discard()
-            self._in_background(self._load())
+            if answer.released:
+                self._free()
+            else:
+                self._in_background(self._load())
         else:
             ahead = request.after_steps
             if answer.released:
@@ -337,6 +410,8 @@ class ExecutionRunner:
             if not self._absorb(sorted(late, key=_seq), self._late_seq) and self.held:
                 self._in_background(self._load())
                 return
+        if self._lookers:
+            self._let_look()
         self._after_commit()
 
     def _after_commit(self) -> None:
@@ -366,6 +441,8 @@ class ExecutionRunner:
                 log.error("execution %s could not be loaded", self.id, exc_info=error)
                 self._park(StuckReason(code="internal_error", message=f"its history could not be read: {error!r}"))
         self._take_next()
+        if not self._busy:
+            self._turn_away()
 
     async def _load(self) -> None:
         """Read what is missing of the history: all of it for a program that has to be rebuilt."""

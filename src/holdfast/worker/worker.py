@@ -15,7 +15,9 @@ from holdfast.contract.workers import (
     ExecutionEnded,
     LostTurn,
     News,
+    QueryWork,
     RegisterWorker,
+    TaskBeat,
     TaskStop,
     TaskWork,
     TurnWork,
@@ -27,6 +29,7 @@ from holdfast.frontends.python.definitions import Registry
 from holdfast.frontends.python.program import program_maker
 from holdfast.worker.heartbeats import Pulse
 from holdfast.worker.host import Host, log
+from holdfast.worker.queries import QueryRunner
 from holdfast.worker.tasks import TaskRunner
 from holdfast.worker.threads import BodyThreads
 from holdfast.worker.turns import ExecutionRunner
@@ -38,9 +41,16 @@ class Worker:
     """Runs the workflows and tasks of a registry for one org."""
 
     def __init__(
-        self, workers: Workers, org: str, registry: Registry, config: WorkerConfig, now: Callable[[], int]
+        self,
+        workers: Workers,
+        org: str,
+        registry: Registry,
+        config: WorkerConfig,
+        now: Callable[[], int],
+        *,
+        make_host: Callable[..., Host] = Host,
     ) -> None:
-        self._host = Host(workers, org, registry, config, now)
+        self._host = make_host(workers, org, registry, config, now)
         self._runners: OrderedDict[str, ExecutionRunner] = OrderedDict()
         self._poller: asyncio.Task[None] | None = None
         self._reopening: asyncio.Task[None] | None = None
@@ -54,11 +64,34 @@ class Worker:
         """How many executions have a live program here."""
         return len(self._runners)
 
+    @property
+    def busy(self) -> bool:
+        """Whether a commit, a read or a new session is under way. Bodies that run do not count."""
+        return any(runner.busy for runner in self._runners.values()) or not self._host.session
+
+    def bodies(self) -> list[tuple[str, asyncio.Task[None]]]:
+        """The steps and tasks that run here: in words, and what ends with them."""
+        found = [
+            (f"step {step.request.name!r} of execution {runner.id}", step.job)
+            for runner in self._runners.values()
+            for step in runner.steps
+        ]
+        for task in self._tasks.bodies():
+            work = task.work
+            words = f"task {work.kind!r}, attempt {work.token.epoch}, of execution {work.execution_id}"
+            found.append((words, task.job))
+        return found
+
+    def take_beats(self) -> tuple[TaskBeat, ...]:
+        """What task bodies have reported since it was asked last: for whoever passes it on in the pulse's place."""
+        return self._tasks.take_beats()
+
     async def start(self) -> None:
         host = self._host
         host.loop = asyncio.get_running_loop()
         host.threads = BodyThreads(host.config.task_threads)
         self._tasks = TaskRunner(host)
+        self._queries = QueryRunner(host, self._runners.get)
         self._pulse = Pulse(host, self._tasks, self._session_lost, self._tasks.stop_stale)
         await self._open_session()
         self._pulse.start()
@@ -109,6 +142,8 @@ class Worker:
                 self._tasks.stop(work)
             case ExecutionEnded():
                 self._tasks.stop_all_of(work.execution_id)
+            case QueryWork():
+                self._queries.start(work)
             case LostTurn():
                 runner = self._runners.get(work.execution_id)
                 if runner is not None:
@@ -121,7 +156,10 @@ class Worker:
             return runner
         definition = self._host.registry.workflow(work.kind, work.version)
         assert definition is not None, "the engine hands out known kinds only"
-        maker = program_maker(definition, self._host.org, work.execution_id)
+        propagate = self._host.config.propagate_child_failures
+        maker = program_maker(
+            definition, self._host.org, work.execution_id, propagate_child_failures=propagate
+        )
         runner = ExecutionRunner(self._host, work.execution_id, maker, definition.build, self._forget)
         self._runners[work.execution_id] = runner
         if len(self._runners) > self._host.config.cached_executions:
@@ -175,6 +213,7 @@ class Worker:
         self._pulse.stop()
         for runner in list(self._runners.values()):
             runner.drop()
+        await self._queries.stop()
         await host.workers.unregister(host.org, host.session)
         if self._poller is not None:
             self._poller.cancel()

@@ -32,12 +32,23 @@ FULL = [
             input=Raw(b'{"a":1}'),
             metadata={"m": "v"},
             request_id="r",
+            parent_execution_id="p",
+            child_no=2,
+            depth=3,
+            continued_from="c",
+            expires_at=9,
+            start_at=8,
+            seed="s",
         ),
-        '{"kind":"k","version":"2","workflow_id":"w","queue":"q","input":{"a":1},"metadata":{"m":"v"},"request_id":"r"}',
+        (
+            '{"kind":"k","version":"2","workflow_id":"w","queue":"q","input":{"a":1},"metadata":{"m":"v"},'
+            '"request_id":"r","parent_execution_id":"p","child_no":2,"depth":3,"continued_from":"c","expires_at":9,'
+            '"start_at":8,"seed":"s"}'
+        ),
     ),
     (
-        e.SignalReceived(signal_name="s", signal_value=Raw(b"[1]"), request_id="r"),
-        '{"signal_name":"s","signal_value":[1],"request_id":"r"}',
+        e.SignalReceived(signal_name="s", signal_value=Raw(b"[1]"), request_id="r", sender="e", carried_from=7),
+        '{"signal_name":"s","signal_value":[1],"request_id":"r","sender":"e","carried_from":7}',
     ),
     (e.TimerFired(timer_no=3), '{"timer_no":3}'),
     (
@@ -48,8 +59,30 @@ FULL = [
         e.TaskFailed(task_no=2, failure=FAILURE, attempt=4, timeout="heartbeat", worker="w"),
         f'{{"task_no":2,"failure":{FAILURE_JSON},"attempt":4,"timeout":"heartbeat","worker":"w"}}',
     ),
+    (
+        e.ChildCompleted(child_no=1, child_execution_id="c", result=Raw(b"1")),
+        '{"child_no":1,"child_execution_id":"c","result":1}',
+    ),
+    (
+        e.ChildFailed(child_no=1, child_execution_id="c", status="failed", failure=FAILURE),
+        f'{{"child_no":1,"child_execution_id":"c","status":"failed","failure":{FAILURE_JSON}}}',
+    ),
+    (
+        e.ExternalSignalDelivered(signal_no=1, target_execution_id="t", signal_event_sequence=4),
+        '{"signal_no":1,"target_execution_id":"t","signal_event_sequence":4}',
+    ),
+    (e.ExternalSignalFailed(signal_no=1, failure=FAILURE), f'{{"signal_no":1,"failure":{FAILURE_JSON}}}'),
+    (
+        e.UpdateRequested(update_id="u", update_name="n", input=Raw(b"1"), carried_from=7),
+        '{"update_id":"u","update_name":"n","input":1,"carried_from":7}',
+    ),
     (e.CancelRequested(reason="why"), '{"reason":"why"}'),
-    (e.WorkflowTerminated(reason="why"), '{"reason":"why"}'),
+    (
+        e.WorkflowReset(from_execution_id="f", event_seq=5, reason="why", fork=True),
+        '{"from_execution_id":"f","event_seq":5,"reason":"why","fork":true}',
+    ),
+    (e.WorkflowTerminated(reason="why", successor="s"), '{"reason":"why","successor":"s"}'),
+    (e.WorkflowTimedOut(expires_at=9), '{"expires_at":9}'),
     (
         e.TaskScheduled(
             up_to=5,
@@ -83,6 +116,57 @@ FULL = [
     ),
     (e.TimerCancelled(up_to=5, timer_no=2, line="f.py:1"), '{"up_to":5,"timer_no":2,"line":"f.py:1"}'),
     (
+        e.ChildStarted(
+            up_to=5,
+            child_no=1,
+            child_execution_id="c",
+            kind="k",
+            version="2",
+            workflow_id="w",
+            input=Raw(b"1"),
+            queue="q",
+            priority=7,
+            metadata={"m": "v"},
+            execution_timeout_s=2.5,
+            on_parent_close="cancel",
+            if_running="use_existing",
+            propagate_failure=False,
+            depth=2,
+            line="f.py:1",
+        ),
+        (
+            '{"up_to":5,"child_no":1,"child_execution_id":"c","kind":"k","version":"2","workflow_id":"w","input":1,'
+            '"queue":"q","priority":7,"metadata":{"m":"v"},"execution_timeout_s":2.5,"on_parent_close":"cancel",'
+            '"if_running":"use_existing","propagate_failure":false,"depth":2,"line":"f.py:1"}'
+        ),
+    ),
+    (e.ChildCancelRequested(up_to=5, child_no=1, line="f.py:1"), '{"up_to":5,"child_no":1,"line":"f.py:1"}'),
+    (
+        e.ExternalSignalInitiated(
+            up_to=5, signal_no=1, target="t", signal_name="s", signal_value=Raw(b"1"), child_no=2, line="f.py:1"
+        ),
+        '{"up_to":5,"signal_no":1,"target":"t","signal_name":"s","signal_value":1,"child_no":2,"line":"f.py:1"}',
+    ),
+    (e.UpdateAccepted(up_to=5, update_id="u"), '{"up_to":5,"update_id":"u"}'),
+    (
+        e.UpdateRejected(up_to=5, update_id="u", failure=FAILURE),
+        f'{{"up_to":5,"update_id":"u","failure":{FAILURE_JSON}}}',
+    ),
+    (e.UpdateCompleted(up_to=5, update_id="u", result=Raw(b"1")), '{"up_to":5,"update_id":"u","result":1}'),
+    (
+        e.UpdateFailed(up_to=5, update_id="u", failure=FAILURE),
+        f'{{"up_to":5,"update_id":"u","failure":{FAILURE_JSON}}}',
+    ),
+    (e.PatchMarked(up_to=5, patch_id="p", line="f.py:1"), '{"up_to":5,"patch_id":"p","line":"f.py:1"}'),
+    (
+        e.StateChanged(up_to=5, values={"a": Raw(b"1")}, removed=("b",)),
+        '{"up_to":5,"values":{"a":1},"removed":["b"]}',
+    ),
+    (
+        e.MetadataChanged(up_to=5, values={"a": "1"}, removed=("b",)),
+        '{"up_to":5,"values":{"a":"1"},"removed":["b"]}',
+    ),
+    (
         e.StepCompleted(
             up_to=5, step_no=1, name="n", result=Raw(b"1"), attempts=2, started_at=8, finished_at=9, line="f.py:1"
         ),
@@ -113,6 +197,10 @@ FULL = [
     (e.WorkflowCompleted(up_to=5, result=Raw(b"{}")), '{"up_to":5,"result":{}}'),
     (e.WorkflowFailed(up_to=5, failure=FAILURE), f'{{"up_to":5,"failure":{FAILURE_JSON}}}'),
     (e.WorkflowCancelled(up_to=5, reason="why"), '{"up_to":5,"reason":"why"}'),
+    (
+        e.WorkflowContinued(up_to=5, new_execution_id="n", kind="k", version="2", input=Raw(b"1")),
+        '{"up_to":5,"new_execution_id":"n","kind":"k","version":"2","input":1}',
+    ),
 ]
 
 # The least each type needs: rows as an older writer, or a turn with nothing to say, leaves them.
@@ -122,21 +210,49 @@ LEAST = [
     ("TIMER_FIRED", '{"timer_no":3}'),
     ("TASK_COMPLETED", '{"task_no":2}'),
     ("TASK_FAILED", '{"task_no":2,"failure":{"type":"X"}}'),
+    ("CHILD_COMPLETED", '{"child_no":1,"child_execution_id":"c"}'),
+    ("CHILD_FAILED", '{"child_no":1,"child_execution_id":"c","status":"failed","failure":{"type":"X"}}'),
+    (
+        "SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_COMPLETED",
+        '{"signal_no":1,"target_execution_id":"t","signal_event_sequence":4}',
+    ),
+    ("SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_FAILED", '{"signal_no":1,"failure":{"type":"X"}}'),
+    ("UPDATE_REQUESTED", '{"update_id":"u","update_name":"n"}'),
     ("CANCEL_REQUESTED", "{}"),
+    ("WORKFLOW_RESET", '{"from_execution_id":"f","event_seq":5}'),
     ("WORKFLOW_TERMINATED", "{}"),
+    ("WORKFLOW_TIMED_OUT", "{}"),
     ("TASK_SCHEDULED", '{"up_to":5,"task_no":2,"kind":"k"}'),
     ("TASK_CANCEL_REQUESTED", '{"up_to":5,"task_no":2}'),
     ("TIMER_STARTED", '{"up_to":5,"timer_no":2,"fire_at":1}'),
     ("TIMER_CANCELLED", '{"up_to":5,"timer_no":2}'),
+    ("CHILD_STARTED", '{"up_to":5,"child_no":1,"child_execution_id":"c","kind":"k"}'),
+    ("CHILD_CANCEL_REQUESTED", '{"up_to":5,"child_no":1}'),
+    ("SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED", '{"up_to":5,"signal_no":1,"target":"t","signal_name":"s"}'),
+    ("UPDATE_ACCEPTED", '{"up_to":5,"update_id":"u"}'),
+    ("UPDATE_REJECTED", '{"up_to":5,"update_id":"u","failure":{"type":"X"}}'),
+    ("UPDATE_COMPLETED", '{"up_to":5,"update_id":"u"}'),
+    ("UPDATE_FAILED", '{"up_to":5,"update_id":"u","failure":{"type":"X"}}'),
+    ("PATCH_MARKED", '{"up_to":5,"patch_id":"p"}'),
+    ("STATE_CHANGED", '{"up_to":5}'),
+    ("METADATA_CHANGED", '{"up_to":5}'),
     ("STEP_COMPLETED", '{"up_to":5,"step_no":1,"name":"n"}'),
     ("STEP_FAILED", '{"up_to":5,"step_no":1,"name":"n","failure":{"type":"X"}}'),
     ("WORKFLOW_TASK_COMPLETED", '{"up_to":5}'),
     ("WORKFLOW_COMPLETED", '{"up_to":5}'),
     ("WORKFLOW_FAILED", '{"up_to":5,"failure":{"type":"X"}}'),
     ("WORKFLOW_CANCELLED", '{"up_to":5}'),
+    ("WORKFLOW_CONTINUED_AS_NEW", '{"up_to":5,"new_execution_id":"n","kind":"k","version":"2"}'),
 ]
 
-TERMINAL = {"WORKFLOW_TERMINATED", "WORKFLOW_COMPLETED", "WORKFLOW_FAILED", "WORKFLOW_CANCELLED"}
+TERMINAL = {
+    "WORKFLOW_TERMINATED",
+    "WORKFLOW_TIMED_OUT",
+    "WORKFLOW_COMPLETED",
+    "WORKFLOW_FAILED",
+    "WORKFLOW_CANCELLED",
+    "WORKFLOW_CONTINUED_AS_NEW",
+}
 
 
 def plain(body: msgspec.Struct) -> object:

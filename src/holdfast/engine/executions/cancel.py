@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from holdfast.contract.executions import CancelExecution, Changed
 from holdfast.engine.operation import Operation
-from holdfast.engine.rules.leases import wake
+from holdfast.engine.rules.children import request_cancel
 from holdfast.engine.rules.workspace import Workspace
-from holdfast.model.events import CancelRequested
 from holdfast.store.protocol import LoadPlan
 
 
@@ -18,10 +17,6 @@ class Cancel(Operation[CancelExecution, Changed]):
 
     def decide(self, ws: Workspace) -> Changed:
         execution = ws.execution(self.request.org, self.request.workflow_execution_id)
-        if not execution.is_open or execution.cancel_requested:
-            return Changed(False)
-        event = ws.append(execution, CancelRequested(reason=self.request.reason))
-        execution.cancel_requested = True
-        execution.call_seq = event.seq
-        wake(ws, execution)
-        return Changed(True)
+        if not execution.is_open:
+            return Changed(False, execution.successor)
+        return Changed(request_cancel(ws, execution, self.request.reason))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.contract.executions import SignalWithStart, SignalWithStartResponse
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules.signalling import append_signal, check_signal
-from holdfast.engine.rules.starting import begin, choose_version, open_execution
+from holdfast.engine.rules.starting import asked_beginning, begin, check_reuse, choose_version, last_execution
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.store.protocol import LoadPlan
 
@@ -21,10 +21,13 @@ class SignalWithStartWorkflow(Operation[SignalWithStart, SignalWithStartResponse
 
     def decide(self, ws: Workspace) -> SignalWithStartResponse:
         request = self.request
-        execution = open_execution(ws, request.org, request.workflow_id)
-        created = execution is None
-        if execution is None:
-            execution = begin(ws, request, choose_version(ws, request.org, request.kind, request.version))
+        execution = last_execution(ws, request.org, request.workflow_id)
+        created = execution is None or not execution.is_open
+        if execution is None or not execution.is_open:
+            version = choose_version(ws, request.org, request.kind, request.version)
+            if execution is not None:
+                check_reuse(execution, request.if_closed)
+            execution = begin(ws, asked_beginning(ws, request, version))
         else:
             check_signal(ws, execution)
         sequence = append_signal(ws, execution, request)

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from holdfast.contract.executions import StartAnswer, StartWorkflow
 from holdfast.engine.operation import Operation
-from holdfast.engine.rules.starting import begin, choose_version, open_execution
+from holdfast.engine.rules.closing import end_from_outside
+from holdfast.engine.rules.starting import (
+    already_running,
+    asked_beginning,
+    begin,
+    check_reuse,
+    choose_version,
+    last_execution,
+)
 from holdfast.engine.rules.workspace import Workspace
+from holdfast.model.events import WorkflowTerminated
+from holdfast.model.executions import State
+from holdfast.model.values import IfRunning
 from holdfast.store.protocol import LoadPlan
 
 
@@ -22,9 +33,16 @@ class Start(Operation[StartWorkflow, StartAnswer]):
     def decide(self, ws: Workspace) -> StartAnswer:
         request = self.request
         version = choose_version(ws, request.org, request.kind, request.version)
-        if request.workflow_id is not None:
-            running = open_execution(ws, request.org, request.workflow_id)
-            if running is not None:
-                return StartAnswer(running.id, running.workflow_id, False)
-        execution = begin(ws, request, version)
+        last = None if request.workflow_id is None else last_execution(ws, request.org, request.workflow_id)
+        asked = asked_beginning(ws, request, version)
+        if last is not None and last.is_open:
+            if request.if_running == IfRunning.USE_EXISTING:
+                return StartAnswer(last.id, last.workflow_id, False)
+            if request.if_running == IfRunning.FAIL:
+                raise already_running(last)
+            reason = f"replaced by execution {asked.execution_id}, which was started with the same workflow id"
+            end_from_outside(ws, last, State.TERMINATED, WorkflowTerminated(reason=reason))
+        elif last is not None:
+            check_reuse(last, request.if_closed)
+        execution = begin(ws, asked)
         return StartAnswer(execution.id, execution.workflow_id, True)

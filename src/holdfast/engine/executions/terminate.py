@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from holdfast.contract.executions import Changed, TerminateExecution
 from holdfast.engine.operation import Operation
-from holdfast.engine.rules.closing import close
-from holdfast.engine.rules.leases import new_token, tell_holder
+from holdfast.engine.rules.closing import end_from_outside
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.model.events import WorkflowTerminated
 from holdfast.model.executions import State
@@ -21,8 +20,6 @@ class Terminate(Operation[TerminateExecution, Changed]):
     def decide(self, ws: Workspace) -> Changed:
         execution = ws.execution(self.request.org, self.request.workflow_execution_id)
         if not execution.is_open:
-            return Changed(False)
-        tell_holder(ws, execution)
-        close(ws, execution, State.TERMINATED, WorkflowTerminated(reason=self.request.reason))
-        new_token(ws, execution)
+            return Changed(False, execution.successor)
+        end_from_outside(ws, execution, State.TERMINATED, WorkflowTerminated(reason=self.request.reason))
         return Changed(True)

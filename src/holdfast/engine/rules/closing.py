@@ -1,27 +1,46 @@
-"""Ending an execution: nothing of it may outlive it."""
+"""Ending an execution: nothing of it may outlive it, except the children that may."""
 
 from __future__ import annotations
 
 from holdfast.contract.workers import ExecutionEnded
-from holdfast.engine.rules.leases import let_go
+from holdfast.engine.rules.children import tell_parent
+from holdfast.engine.rules.leases import let_go, new_token, tell_holder
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.model.events import EventBody
 from holdfast.model.executions import DeadLetter, Execution, State
 
 
-def close(ws: Workspace, execution: Execution, state: State, body: EventBody) -> None:
-    """Append the last event, drop tasks, timers and the ready row, and tell those who wait for the end."""
+def close(ws: Workspace, execution: Execution, state: State, body: EventBody, *, successor: str | None = None) -> None:
+    """Append the last event, drop tasks, timers and the ready row, and tell those who wait for the end.
+
+    A `successor` goes on in its place: the parent hears nothing, it waits for that one.
+    """
     event = ws.append(execution, body)
     execution.state = state
     execution.closed_at = event.at
     execution.waiting_for = ()
     execution.stuck = None
+    execution.successor = successor
     ws.turn(execution)
     if execution.ready is not None:
         let_go(ws, execution)
     if execution.open_tasks or execution.open_timers:
         _drop_rows(ws, execution)
+    if execution.open_children:
+        # What becomes of them is decided page by page, see run_due.
+        ws.expect(ws.now)
+    if execution.parent_id is not None and successor is None:
+        tell_parent(ws, execution, body)
     ws.close_outcome(execution, event)
+
+
+def end_from_outside(
+    ws: Workspace, execution: Execution, state: State, body: EventBody, *, successor: str | None = None
+) -> None:
+    """Close it without asking its program. Whoever runs it is told, and can commit nothing more."""
+    tell_holder(ws, execution)
+    close(ws, execution, state, body, successor=successor)
+    new_token(ws, execution)
 
 
 def _drop_rows(ws: Workspace, execution: Execution) -> None:
@@ -41,8 +60,13 @@ def bury_unread(ws: Workspace, execution: Execution, seqs: tuple[int, ...], seen
     """Signals the program never read become dead letters: those it saw and left, and those after `seen`."""
     reason = "closed_before_read"
     for seq in seqs:
-        ws.changes.dead_letters.append(
-            DeadLetter(execution_id=execution.id, seq=seq, org=execution.org, reason=reason, at=ws.now)
-        )
+        bury(ws, execution, seq, reason)
     if execution.call_seq > seen:
         ws.changes.bury.append((execution.id, seen, reason))
+
+
+def bury(ws: Workspace, execution: Execution, seq: int, reason: str) -> None:
+    """One signal becomes a dead letter."""
+    ws.changes.dead_letters.append(
+        DeadLetter(execution_id=execution.id, seq=seq, org=execution.org, reason=reason, at=ws.now)
+    )

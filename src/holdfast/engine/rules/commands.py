@@ -1,20 +1,44 @@
-"""From a command of a turn to its event and its rows."""
+"""From a command of a turn to its event and its rows.
+
+The rows of a commit are numbered without gaps: whatever else a command brings about in the history of the execution
+itself (an answer, a signal to itself) is put off until they are written, by `ws.afterwards`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from holdfast.engine.rules import tasks
-from holdfast.engine.rules.closing import close
+from msgspec.structs import asdict
+
+from holdfast.engine.rules import children, tasks
+from holdfast.engine.rules.closing import close, end_from_outside
+from holdfast.engine.rules.leases import wake
+from holdfast.engine.rules.signalling import check_signal, receive_signal
+from holdfast.engine.rules.starting import Beginning, begin, choose_version, new_execution_id, open_execution
 from holdfast.engine.rules.workspace import Workspace
+from holdfast.errors import ExecutionNotFound, HoldfastError, InvalidRequest, WorkflowAlreadyRunning
 from holdfast.model import commands as c
 from holdfast.model import events as e
-from holdfast.model.executions import Execution, State, TimerRow
+from holdfast.model.executions import DEADLINE_NO, Execution, State, TimerRow
+from holdfast.model.values import MICRO, Failure, IfRunning, ParentClose
 
 
 def apply(ws: Workspace, execution: Execution, command: c.Command, up_to: int) -> None:
     _APPLY[type(command)](ws, execution, command, up_to)
+
+
+def _append_as(event: type[Any]) -> Callable[[Workspace, Execution, Any, int], None]:
+    """For commands that leave nothing but their event."""
+
+    def append(ws: Workspace, execution: Execution, command: Any, up_to: int) -> None:
+        ws.append(execution, event(up_to=up_to, **asdict(command)))
+
+    return append
+
+
+# --- tasks and timers ---------------------------------------------------------------------------------------------
 
 
 def _schedule_task(ws: Workspace, execution: Execution, command: c.ScheduleTask, up_to: int) -> None:
@@ -56,6 +80,151 @@ def _cancel_timer(ws: Workspace, execution: Execution, command: c.CancelTimer, u
     ws.drop_timer(execution, command.timer_no)
 
 
+# --- other workflows ----------------------------------------------------------------------------------------------
+
+
+def _start_child(ws: Workspace, execution: Execution, command: c.StartChild, up_to: int) -> None:
+    ws.append(execution, e.ChildStarted(up_to=up_to, **asdict(command)))
+    try:
+        version = _check_child(ws, execution, command)
+    except HoldfastError as refusal:
+        answer = children.not_started(command.child_no, command.child_execution_id, _failure(refusal))
+        ws.afterwards.append(partial(_tell, ws, execution, answer))
+        return
+    running = open_execution(ws, execution.org, command.workflow_id) if command.workflow_id is not None else None
+    if running is not None and command.if_running == IfRunning.USE_EXISTING:
+        _adopt(ws, execution, running, command)
+        return
+    if running is not None:
+        reason = f"another execution with its workflow id was started by {execution.id}"
+        end_from_outside(ws, running, State.TERMINATED, e.WorkflowTerminated(reason=reason))
+    child = begin(
+        ws,
+        Beginning(
+            org=execution.org,
+            kind=command.kind,
+            version=version,
+            execution_id=command.child_execution_id,
+            workflow_id=command.workflow_id if command.workflow_id is not None else command.child_execution_id,
+            key=command.workflow_id is not None,
+            input=command.input,
+            queue=command.queue,
+            priority=command.priority,
+            metadata=command.metadata,
+            parent_id=execution.id,
+            child_no=command.child_no,
+            on_parent_close=command.on_parent_close,
+            depth=command.depth,
+            expires_at=(
+                None if command.execution_timeout_s is None else ws.now + int(command.execution_timeout_s * MICRO)
+            ),
+        ),
+    )
+    children.bind(ws, execution, child)
+
+
+def _check_child(ws: Workspace, execution: Execution, command: c.StartChild) -> str:
+    """The version it runs with, or the reason why it can't begin."""
+    limit = ws.config.limits.child_depth
+    if command.depth > limit:
+        raise InvalidRequest(f"children may be nested {limit} deep, not {command.depth}", field="depth")
+    if command.child_execution_id in ws.loaded.executions:
+        raise InvalidRequest(f"execution id {command.child_execution_id} is in use", field="child_execution_id")
+    version = choose_version(ws, execution.org, command.kind, command.version)
+    running = open_execution(ws, execution.org, command.workflow_id) if command.workflow_id is not None else None
+    if running is not None:
+        if running is execution or command.if_running == IfRunning.FAIL:
+            raise WorkflowAlreadyRunning(
+                f"workflow id {command.workflow_id!r} is in use by the open execution {running.id}",
+                execution_id=running.id,
+            )
+        if command.if_running == IfRunning.USE_EXISTING and running.parent_id is not None:
+            raise WorkflowAlreadyRunning(
+                f"execution {running.id} with workflow id {command.workflow_id!r} is already the child of "
+                f"{running.parent_id}",
+                execution_id=running.id,
+            )
+    return version
+
+
+def _adopt(ws: Workspace, execution: Execution, running: Execution, command: c.StartChild) -> None:
+    """The parent hears of its end, no more: it lives its own life."""
+    running.parent_id = execution.id
+    running.child_no = command.child_no
+    running.on_parent_close = ParentClose.ABANDON
+    ws.turn(running)
+    children.bind(ws, execution, running)
+
+
+def _cancel_child(ws: Workspace, execution: Execution, command: c.CancelChild, up_to: int) -> None:
+    """It may take its time to clean up: from now on its parent's end does not touch it."""
+    ws.append(execution, e.ChildCancelRequested(up_to=up_to, child_no=command.child_no, line=command.line))
+    child_id = ws.loaded.children.get((execution.id, command.child_no))
+    child = ws.loaded.executions.get(child_id) if child_id is not None else None
+    if child is not None and child.is_open:
+        children.release(ws, execution, child)
+        children.request_cancel(ws, child, f"cancelled by its parent {execution.workflow_id}")
+
+
+def _signal_external(ws: Workspace, execution: Execution, command: c.SignalExternal, up_to: int) -> None:
+    ws.append(execution, e.ExternalSignalInitiated(up_to=up_to, **asdict(command)))
+    ws.afterwards.append(partial(_deliver_signal, ws, execution, command))
+
+
+def _deliver_signal(ws: Workspace, execution: Execution, command: c.SignalExternal) -> None:
+    answer: e.EventBody
+    try:
+        target = _target(ws, execution, command)
+        check_signal(ws, target)
+    except HoldfastError as refusal:
+        answer = e.ExternalSignalFailed(signal_no=command.signal_no, failure=_failure(refusal))
+    else:
+        signal = e.SignalReceived(
+            signal_name=command.signal_name, signal_value=command.signal_value, sender=execution.id
+        )
+        answer = e.ExternalSignalDelivered(
+            signal_no=command.signal_no,
+            target_execution_id=target.id,
+            signal_event_sequence=receive_signal(ws, target, signal),
+        )
+    _tell(ws, execution, answer)
+
+
+def _target(ws: Workspace, execution: Execution, command: c.SignalExternal) -> Execution:
+    if command.child_no:
+        child_id = ws.loaded.children.get((execution.id, command.child_no))
+        if child_id is None:
+            raise ExecutionNotFound(f"child {command.child_no} is not open", execution_id=command.target)
+        return ws.loaded.executions[child_id]
+    target = open_execution(ws, execution.org, command.target)
+    if target is not None:
+        return target
+    return ws.execution(execution.org, command.target)
+
+
+def _tell(ws: Workspace, execution: Execution, answer: e.EventBody) -> None:
+    ws.append(execution, answer)
+    wake(ws, execution)
+
+
+def _failure(refusal: HoldfastError) -> Failure:
+    return Failure(type=type(refusal).__name__, message=str(refusal), code=refusal.code, non_retryable=True)
+
+
+# --- what others see ----------------------------------------------------------------------------------------------
+
+
+def _change_metadata(ws: Workspace, execution: Execution, command: c.ChangeMetadata, up_to: int) -> None:
+    ws.append(execution, e.MetadataChanged(up_to=up_to, values=command.values, removed=command.removed))
+    kept = {key: value for key, value in (execution.metadata or {}).items() if key not in command.removed}
+    execution.metadata = kept | command.values
+    ws.turn(execution)
+    ws.changes.metadata[execution.id] = execution
+
+
+# --- the end ------------------------------------------------------------------------------------------------------
+
+
 def _complete_workflow(ws: Workspace, execution: Execution, command: c.CompleteWorkflow, up_to: int) -> None:
     close(ws, execution, State.COMPLETED, e.WorkflowCompleted(up_to=up_to, result=command.result))
 
@@ -68,12 +237,84 @@ def _cancel_workflow(ws: Workspace, execution: Execution, command: c.CancelWorkf
     close(ws, execution, State.CANCELLED, e.WorkflowCancelled(up_to=up_to, reason=command.reason))
 
 
+def _continue_workflow(ws: Workspace, execution: Execution, command: c.ContinueWorkflow, up_to: int) -> None:
+    """End this run and begin the next, which takes over what hangs on the workflow id: signals, parent, deadline."""
+    kind = command.kind
+    try:
+        version = choose_version(ws, execution.org, kind, command.version)
+    except HoldfastError as refusal:
+        close(ws, execution, State.FAILED, e.WorkflowFailed(up_to=up_to, failure=_failure(refusal)))
+        return
+    new_id = new_execution_id(ws)
+    deadline = ws.loaded.timers.get((execution.id, DEADLINE_NO))
+    carried = ws.loaded.unread.get(execution.id, ())
+    body = e.WorkflowContinued(up_to=up_to, new_execution_id=new_id, kind=kind, version=version, input=command.input)
+    close(ws, execution, State.CONTINUED, body, successor=new_id)
+    successor = begin(
+        ws,
+        Beginning(
+            org=execution.org,
+            kind=kind,
+            version=version,
+            execution_id=new_id,
+            # Found by the first run's id, if it had no key of the caller's.
+            workflow_id=execution.workflow_id,
+            key=True,
+            input=command.input,
+            queue=command.queue or execution.queue,
+            priority=execution.priority,
+            metadata=execution.metadata,
+            parent_id=execution.parent_id,
+            child_no=execution.child_no,
+            on_parent_close=execution.on_parent_close,
+            depth=command.depth,
+            continued_from=execution.id,
+            expires_at=deadline.fire_at if deadline is not None else None,
+        ),
+    )
+    if successor.parent_id is not None:
+        ws.loaded.children[successor.parent_id, successor.child_no] = new_id
+    for event in carried:
+        carry(ws, successor, event)
+
+
+def carry(ws: Workspace, successor: Execution, event: e.HistoryEvent) -> None:
+    """Hand a signal or update that was never read over to the next run."""
+    body = event.body
+    if isinstance(body, e.SignalReceived):
+        signal = e.SignalReceived(
+            signal_name=body.signal_name,
+            signal_value=body.signal_value,
+            request_id=body.request_id,
+            sender=body.sender,
+            carried_from=event.seq,
+        )
+        receive_signal(ws, successor, signal)
+    elif isinstance(body, e.UpdateRequested):
+        update = e.UpdateRequested(
+            update_id=body.update_id, update_name=body.update_name, input=body.input, carried_from=event.seq
+        )
+        successor.call_seq = ws.append(successor, update).seq
+        wake(ws, successor)
+
+
 _APPLY: dict[type[Any], Callable[[Workspace, Execution, Any, int], None]] = {
     c.ScheduleTask: _schedule_task,
     c.CancelTask: _cancel_task,
     c.StartTimer: _start_timer,
     c.CancelTimer: _cancel_timer,
+    c.StartChild: _start_child,
+    c.CancelChild: _cancel_child,
+    c.SignalExternal: _signal_external,
+    c.AcceptUpdate: _append_as(e.UpdateAccepted),
+    c.RejectUpdate: _append_as(e.UpdateRejected),
+    c.CompleteUpdate: _append_as(e.UpdateCompleted),
+    c.FailUpdate: _append_as(e.UpdateFailed),
+    c.MarkPatch: _append_as(e.PatchMarked),
+    c.ChangeState: _append_as(e.StateChanged),
+    c.ChangeMetadata: _change_metadata,
     c.CompleteWorkflow: _complete_workflow,
     c.FailWorkflow: _fail_workflow,
     c.CancelWorkflow: _cancel_workflow,
+    c.ContinueWorkflow: _continue_workflow,
 }

@@ -18,6 +18,7 @@ def check_signal(ws: Workspace, execution: Execution) -> None:
             "delivered: signal-with-start begins a fresh execution",
             execution_id=execution.id,
             status=execution.status.value,
+            **({"successor": execution.successor} if execution.successor is not None else {}),
         )
     limit = ws.config.limits.signals_per_execution
     if execution.signal_count >= limit:
@@ -30,12 +31,15 @@ def check_signal(ws: Workspace, execution: Execution) -> None:
 
 
 def append_signal(ws: Workspace, execution: Execution, request: SignalWorkflow | SignalWithStart) -> int:
-    event = ws.append(
-        execution,
-        SignalReceived(
-            signal_name=request.signal_name, signal_value=request.signal_value, request_id=request.request_id
-        ),
+    signal = SignalReceived(
+        signal_name=request.signal_name, signal_value=request.signal_value, request_id=request.request_id
     )
+    return receive_signal(ws, execution, signal)
+
+
+def receive_signal(ws: Workspace, execution: Execution, signal: SignalReceived) -> int:
+    """The number the signal has got in the execution's history."""
+    event = ws.append(execution, signal)
     execution.signal_count += 1
     execution.call_seq = event.seq
     wake(ws, execution)

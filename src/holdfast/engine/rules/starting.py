@@ -2,20 +2,53 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from holdfast.contract.executions import SignalWithStart, StartWorkflow
 from holdfast.engine.rules.leases import wake
 from holdfast.engine.rules.workspace import Workspace
-from holdfast.errors import UnknownWorkflowKind
+from holdfast.errors import UnknownWorkflowKind, WorkflowAlreadyRunning, WorkflowIdUsed
 from holdfast.model.events import WorkflowStarted
-from holdfast.model.executions import DefinitionRow, Execution, State
+from holdfast.model.executions import DEADLINE_NO, DefinitionRow, Execution, Ready, State, TimerRow
 from holdfast.model.ids import execution_id
+from holdfast.model.values import MICRO, NULL, IfClosed, Payload
+
+
+def last_execution(ws: Workspace, org: str, workflow_id: str) -> Execution | None:
+    """The newest execution of a workflow id, open or closed."""
+    found = ws.loaded.workflow_keys.get((org, workflow_id))
+    return ws.loaded.executions.get(found) if found is not None else None
 
 
 def open_execution(ws: Workspace, org: str, workflow_id: str) -> Execution | None:
     """The open execution of a workflow id; a closed one does not count."""
-    found = ws.loaded.workflow_keys.get((org, workflow_id))
-    execution = ws.loaded.executions.get(found) if found is not None else None
+    execution = last_execution(ws, org, workflow_id)
     return execution if execution is not None and execution.is_open else None
+
+
+def already_running(running: Execution) -> WorkflowAlreadyRunning:
+    return WorkflowAlreadyRunning(
+        f"workflow id {running.workflow_id!r} is in use by the open execution {running.id} ({running.status}): wait "
+        "for its end, end it, or take another workflow id",
+        execution_id=running.id,
+        workflow_id=running.workflow_id,
+        status=running.status.value,
+    )
+
+
+def check_reuse(last: Execution, if_closed: IfClosed) -> None:
+    """Whether a workflow id may be used again after this closed execution."""
+    if if_closed == IfClosed.ALLOW:
+        return
+    if if_closed == IfClosed.ALLOW_IF_FAILED and last.state not in {State.COMPLETED, State.CONTINUED}:
+        return
+    raise WorkflowIdUsed(
+        f"workflow id {last.workflow_id!r} was used by execution {last.id}, which is closed ({last.status}), and "
+        f"if_closed is {str(if_closed)!r}: nothing was started",
+        execution_id=last.id,
+        workflow_id=last.workflow_id,
+        status=last.status.value,
+    )
 
 
 def choose_version(ws: Workspace, org: str, kind: str, version: str | None) -> str:
@@ -44,38 +77,113 @@ def _registered(row: DefinitionRow) -> int:
     return row.registered_at
 
 
-def begin(ws: Workspace, request: StartWorkflow | SignalWithStart, version: str) -> Execution:
-    """A new execution with its first event and its workflow key. The caller wakes it when all its events are there."""
-    new_id = execution_id(ws.now, len(ws.changes.new_executions), ws.entropy())
-    workflow_id = request.workflow_id if request.workflow_id is not None else new_id
-    execution = Execution(
-        id=new_id,
+class Beginning(msgspec.Struct, frozen=True, kw_only=True):
+    """What a new execution begins with, wherever the wish for it comes from.
+
+    `key` says whether the workflow id is the caller's own, to be found by; one without has its own id for it.
+    """
+
+    org: str
+    kind: str
+    version: str
+    execution_id: str
+    workflow_id: str
+    key: bool
+    input: Payload = NULL
+    queue: str = "default"
+    priority: int = 0
+    metadata: dict[str, str] | None = None
+    request_id: str | None = None
+    parent_id: str | None = None
+    child_no: int = 0
+    on_parent_close: str | None = None
+    depth: int = 0
+    continued_from: str | None = None
+    expires_at: int | None = None
+    start_at: int | None = None
+
+
+def new_execution_id(ws: Workspace) -> str:
+    return execution_id(ws.now, len(ws.changes.new_executions), ws.entropy())
+
+
+def asked_beginning(ws: Workspace, request: StartWorkflow | SignalWithStart, version: str) -> Beginning:
+    """What a caller has asked for."""
+    new_id = new_execution_id(ws)
+    timeout_s = request.execution_timeout_s
+    start_at = request.start_at if request.start_at is not None and request.start_at > ws.now else None
+    return Beginning(
         org=request.org,
-        workflow_id=workflow_id,
         kind=request.kind,
         version=version,
+        execution_id=new_id,
+        workflow_id=request.workflow_id if request.workflow_id is not None else new_id,
+        key=request.workflow_id is not None,
+        input=request.input,
         queue=request.queue,
         priority=request.priority,
+        metadata=request.metadata,
+        request_id=request.request_id,
+        expires_at=None if timeout_s is None else (start_at or ws.now) + int(timeout_s * MICRO),
+        start_at=start_at,
+    )
+
+
+def add_head(ws: Workspace, asked: Beginning) -> Execution:
+    """The row of a new execution, its workflow key and its deadline; no event yet."""
+    execution = Execution(
+        id=asked.execution_id,
+        org=asked.org,
+        workflow_id=asked.workflow_id,
+        kind=asked.kind,
+        version=asked.version,
+        queue=asked.queue,
+        priority=asked.priority,
         state=State.OPEN,
         created_at=ws.now,
         updated_at=ws.now,
-        metadata=request.metadata,
+        metadata=asked.metadata,
+        parent_id=asked.parent_id,
+        child_no=asked.child_no,
+        on_parent_close=asked.on_parent_close,
     )
     ws.add_execution(execution)
-    if request.workflow_id is not None:
-        ws.loaded.workflow_keys[request.org, workflow_id] = new_id
-        ws.changes.workflow_keys[request.org, workflow_id] = new_id
+    if asked.key:
+        ws.loaded.workflow_keys[asked.org, asked.workflow_id] = asked.execution_id
+        ws.changes.workflow_keys[asked.org, asked.workflow_id] = asked.execution_id
+    if asked.expires_at is not None:
+        ws.add_timer(
+            execution,
+            TimerRow(execution_id=execution.id, timer_no=DEADLINE_NO, org=asked.org, fire_at=asked.expires_at),
+        )
+    return execution
+
+
+def begin(ws: Workspace, asked: Beginning) -> Execution:
+    """A new execution with its first event, ready to run: now, or when its time has come."""
+    execution = add_head(ws, asked)
     ws.append(
         execution,
         WorkflowStarted(
-            kind=request.kind,
-            version=version,
-            workflow_id=workflow_id,
-            queue=request.queue,
-            input=request.input,
-            metadata=request.metadata,
-            request_id=request.request_id,
+            kind=asked.kind,
+            version=asked.version,
+            workflow_id=asked.workflow_id,
+            queue=asked.queue,
+            input=asked.input,
+            metadata=asked.metadata,
+            request_id=asked.request_id,
+            parent_execution_id=asked.parent_id,
+            child_no=asked.child_no,
+            depth=asked.depth,
+            continued_from=asked.continued_from,
+            expires_at=asked.expires_at,
+            start_at=asked.start_at,
         ),
     )
-    wake(ws, execution)
+    if asked.start_at is None:
+        wake(ws, execution)
+    else:
+        execution.ready = Ready(since_at=asked.start_at, not_before_at=asked.start_at)
+        ws.touch_ready(execution)
+        ws.expect(asked.start_at)
     return execution

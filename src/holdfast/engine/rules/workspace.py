@@ -52,6 +52,7 @@ class Workspace:
         "_new",
         "_new_tasks",
         "_new_timers",
+        "afterwards",
         "appended",
         "changes",
         "closed",
@@ -74,6 +75,8 @@ class Workspace:
         self.entropy = entropy
         self.changes = Changes()
         self.appended: dict[str, list[HistoryEvent]] = {}
+        self.afterwards: list[Callable[[], None]] = []
+        """What a turn's commands bring about once its own rows are written; see rules.commands."""
         self.granted: dict[str, Execution] = {}
         self.told: dict[str, Execution] = {}
         self.work: list[tuple[str, Work]] = []

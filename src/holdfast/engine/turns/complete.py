@@ -6,16 +6,20 @@ between; a closing turn is sent back while there is a signal or cancel it has no
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from holdfast.contract.workers import CompleteTurn, TurnAnswer, TurnVerdict
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules import commands
-from holdfast.engine.rules.closing import bury_unread
+from holdfast.engine.rules.closing import bury, bury_unread
 from holdfast.engine.rules.leases import check_holder, let_go
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.errors import InvalidRequest
-from holdfast.model.commands import CLOSING, CancelTask, CancelTimer, Turn
+from holdfast.model import commands as c
+from holdfast.model.commands import CLOSING, Turn
 from holdfast.model.events import TurnCompleted
-from holdfast.model.executions import Execution
+from holdfast.model.executions import DEADLINE_NO, Execution
 from holdfast.store.protocol import LoadPlan
 
 CLOSE_ROUNDS = 3
@@ -32,10 +36,9 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
         turns = request.turns if request.after_steps is None else (*request.turns, request.after_steps)
         for turn in turns:
             for command in turn.commands:
-                if isinstance(command, CancelTask):
-                    plan.tasks.add((request.execution_id, command.task_no))
-                elif isinstance(command, CancelTimer):
-                    plan.timers.add((request.execution_id, command.timer_no))
+                need = _NEEDS.get(type(command))
+                if need is not None:
+                    need(plan, request, command)
 
     def decide(self, ws: Workspace) -> TurnAnswer:
         request = self.request
@@ -46,8 +49,8 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
         first_seq = execution.last_seq + 1
         last = ahead or (turns[-1] if turns else None)
         releasing = request.waiting_for is not None and verdict is TurnVerdict.RECORDED and not unseen
-        if last is not None and _closes(last):
-            bury_unread(ws, execution, request.unread, request.base_seq)
+        for seq, reason in request.refused:
+            bury(ws, execution, seq, reason)
         for turn in turns:
             self._record_turn(ws, execution, turn, leave_row=not turn.commands, releasing=releasing and turn is last)
         for step in request.steps:
@@ -57,7 +60,10 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
             self._record_turn(ws, execution, ahead, leave_row=False, releasing=releasing)
         if execution.is_open:
             self._settle(ws, execution, verdict, releasing)
-        return TurnAnswer(verdict, first_seq, execution.last_seq, execution.ready is None, not execution.is_open)
+        # Before what follows: the worker numbers its own rows by this answer, and is told of the rest as news.
+        answer = TurnAnswer(verdict, first_seq, execution.last_seq, execution.ready is None, not execution.is_open)
+        _run_afterwards(ws)
+        return answer
 
     def _judge(self, execution: Execution) -> tuple[tuple[Turn, ...], Turn | None, TurnVerdict]:
         """Which turns may be recorded as they are."""
@@ -70,7 +76,7 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
         self._check_shape()
         if ahead is not None and execution.last_seq > request.base_seq:
             return turns, None, TurnVerdict.STEPS_ONLY
-        if turns and ahead is None and _closes(turns[-1]):
+        if turns and ahead is None and _closes(turns[-1]) and not _continues(turns[-1]):
             unread = execution.call_seq > request.base_seq
             if unread and execution.close_rounds < CLOSE_ROUNDS:
                 return turns[:-1], None, TurnVerdict.UNREAD
@@ -98,6 +104,8 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
     ) -> None:
         execution.seen_seq = max(execution.seen_seq, turn.up_to)
         for command in turn.commands:
+            if isinstance(command, CLOSING):
+                self._prepare_end(ws, execution, command)
             commands.apply(ws, execution, command, turn.up_to)
         # A turn that leaves no row of its own is recorded by this one: replay must know that it took place.
         if execution.is_open and (releasing or leave_row):
@@ -111,6 +119,16 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
                     waiting_for=self.request.waiting_for or () if releasing else (),
                 ),
             )
+
+    def _prepare_end(self, ws: Workspace, execution: Execution, command: c.Command) -> None:
+        """Nothing can be appended after the end: what was put off comes first, then the signals nobody has read."""
+        request = self.request
+        _run_afterwards(ws)
+        if not isinstance(command, c.ContinueWorkflow):
+            bury_unread(ws, execution, request.unread, request.base_seq)
+            return
+        fresh = [event for event in ws.appended.get(execution.id, ()) if event.seq > request.base_seq]
+        ws.loaded.unread.setdefault(execution.id, []).extend(fresh)
 
     def _settle(self, ws: Workspace, execution: Execution, verdict: TurnVerdict, releasing: bool) -> None:
         execution.close_rounds = execution.close_rounds + 1 if verdict is TurnVerdict.UNREAD else 0
@@ -131,3 +149,57 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
 
 def _closes(turn: Turn) -> bool:
     return bool(turn.commands) and isinstance(turn.commands[-1], CLOSING)
+
+
+def _continues(turn: Turn) -> bool:
+    """Whether it ends with the next run, which takes over what nobody has read: that is never refused."""
+    return isinstance(turn.commands[-1], c.ContinueWorkflow)
+
+
+def _run_afterwards(ws: Workspace) -> None:
+    for effect in ws.afterwards:
+        effect()
+    ws.afterwards.clear()
+
+
+def _need_task(plan: LoadPlan, request: CompleteTurn, command: c.CancelTask) -> None:
+    plan.tasks.add((request.execution_id, command.task_no))
+
+
+def _need_timer(plan: LoadPlan, request: CompleteTurn, command: c.CancelTimer) -> None:
+    plan.timers.add((request.execution_id, command.timer_no))
+
+
+def _need_for_child(plan: LoadPlan, request: CompleteTurn, command: c.StartChild) -> None:
+    plan.definitions.add((request.org, command.kind))
+    plan.executions.add(command.child_execution_id)
+    if command.workflow_id is not None:
+        plan.workflow_keys.add((request.org, command.workflow_id))
+
+
+def _need_child(plan: LoadPlan, request: CompleteTurn, command: c.CancelChild) -> None:
+    plan.children.add((request.execution_id, command.child_no))
+
+
+def _need_target(plan: LoadPlan, request: CompleteTurn, command: c.SignalExternal) -> None:
+    if command.child_no:
+        plan.children.add((request.execution_id, command.child_no))
+    else:
+        plan.workflow_keys.add((request.org, command.target))
+        plan.executions.add(command.target)
+
+
+def _need_next_run(plan: LoadPlan, request: CompleteTurn, command: c.ContinueWorkflow) -> None:
+    plan.unread[request.execution_id] = (request.base_seq, request.unread)
+    plan.timers.add((request.execution_id, DEADLINE_NO))
+    plan.definitions.add((request.org, command.kind))
+
+
+_NEEDS: dict[type[Any], Callable[[LoadPlan, CompleteTurn, Any], None]] = {
+    c.CancelTask: _need_task,
+    c.CancelTimer: _need_timer,
+    c.StartChild: _need_for_child,
+    c.CancelChild: _need_child,
+    c.SignalExternal: _need_target,
+    c.ContinueWorkflow: _need_next_run,
+}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from holdfast.contract.upkeep import DueWork
 from holdfast.engine.operation import Operation
-from holdfast.engine.rules import tasks
+from holdfast.engine.rules import children, tasks
+from holdfast.engine.rules.closing import end_from_outside
 from holdfast.engine.rules.leases import reclaim, tell_holder, wake
 from holdfast.engine.rules.workspace import Workspace
-from holdfast.model.events import TimerFired
-from holdfast.model.values import Failure
+from holdfast.model.events import TimerFired, WorkflowTerminated, WorkflowTimedOut
+from holdfast.model.executions import DEADLINE_NO, State
+from holdfast.model.values import Failure, ParentClose
 from holdfast.store.protocol import LoadPlan
 
 PAGE = 1_000
@@ -20,13 +22,16 @@ class RunDue(Operation[None, DueWork]):
     def plan(self, plan: LoadPlan) -> None:
         plan.due_timers = PAGE
         plan.due_tasks = PAGE
+        plan.bereaved = PAGE
         plan.expired_workers = True
 
     def decide(self, ws: Workspace) -> DueWork:
         timers = _fire_timers(ws)
         timed_out = _time_out_tasks(ws)
         turns, lost = _take_back(ws)
-        full = len(ws.loaded.due_timers) >= PAGE or len(ws.loaded.due_tasks) >= PAGE
+        _decide_fates(ws)
+        pages = (ws.loaded.due_timers, ws.loaded.due_tasks, ws.loaded.bereaved)
+        full = any(len(page) >= PAGE for page in pages)
         return DueWork(timers, timed_out, len(ws.loaded.expired_workers), turns, lost, full)
 
 
@@ -36,6 +41,9 @@ def _fire_timers(ws: Workspace) -> int:
         execution = ws.loaded.executions.get(timer.execution_id)
         # The row is gone when an operation before this one cancelled it: firing is conditional on removing it.
         if execution is None or not execution.is_open or not ws.drop_timer(execution, timer.timer_no):
+            continue
+        if timer.timer_no == DEADLINE_NO:
+            end_from_outside(ws, execution, State.TIMED_OUT, WorkflowTimedOut(expires_at=timer.fire_at))
             continue
         ws.append(execution, TimerFired(timer_no=timer.timer_no))
         wake(ws, execution)
@@ -53,6 +61,28 @@ def _time_out_tasks(ws: Workspace) -> int:
         tasks.time_out(ws, execution, task)
         count += 1
     return count
+
+
+def _decide_fates(ws: Workspace) -> None:
+    """What becomes of the children of parents that have closed."""
+    for parent_id, child_id in ws.loaded.bereaved:
+        parent = ws.loaded.executions[parent_id]
+        if child_id is None:
+            # The count says more than there are: rows were removed by hand.
+            parent.open_children = 0
+            ws.touch(parent)
+            continue
+        child = ws.loaded.executions[child_id]
+        if not child.is_open or child.on_parent_close == ParentClose.ABANDON:
+            continue
+        decided = children.fate(parent, child)
+        reason = f"its parent {parent.workflow_id} has closed ({parent.status})"
+        if decided is ParentClose.TERMINATE:
+            end_from_outside(ws, child, State.TERMINATED, WorkflowTerminated(reason=reason))
+        else:
+            children.release(ws, parent, child)
+            if decided is ParentClose.CANCEL:
+                children.request_cancel(ws, child, reason)
 
 
 def _take_back(ws: Workspace) -> tuple[int, int]:

@@ -6,17 +6,26 @@ compose it with asyncio. Nothing here waits, reads a clock or touches the outsid
 
 from __future__ import annotations
 
-import logging
+import inspect
 import random
-from collections.abc import Awaitable, Callable, MutableMapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, TypeVar, Unpack, overload
 from uuid import UUID
 
 from holdfast.errors import InvalidRequest
+from holdfast.frontends.python.children import (
+    ChildHandle,
+    ChildOptions,
+    checked_metadata,
+    resolved_kind,
+    send_signal,
+    start_child,
+)
 from holdfast.frontends.python.composition import AllOf, AnyOf, NOf, Outcome, RaceOf, SettledOf, listed
+from holdfast.frontends.python.conditions import ConditionFuture
 from holdfast.frontends.python.definitions import Duration, duration_s, task_definition, task_timeouts
 from holdfast.frontends.python.futures import (
     CallbackTimer,
@@ -26,57 +35,34 @@ from holdfast.frontends.python.futures import (
     TaskFuture,
     TimerFuture,
 )
+from holdfast.frontends.python.info import WorkflowInfo, WorkflowLogger
+from holdfast.frontends.python.lines import calling_line
 from holdfast.frontends.python.loop import WorkflowFuture
-from holdfast.model.commands import ScheduleTask
+from holdfast.frontends.python.saga import Saga
+from holdfast.frontends.python.state import DurableState
+from holdfast.model.commands import ContinueWorkflow, ScheduleTask
 from holdfast.model.names import NAME_BYTES, check_name, check_priority
-from holdfast.model.payloads import decode, encode_args
-from holdfast.model.values import DEFAULT_STEP_RETRY, DEFAULT_TASK_RETRY, DEFAULT_TIMEOUTS, MICRO, RetryPolicy
+from holdfast.model.payloads import decode, encode, encode_args
+from holdfast.model.values import (
+    DEFAULT_STEP_RETRY,
+    DEFAULT_TASK_RETRY,
+    DEFAULT_TIMEOUTS,
+    MICRO,
+    IfRunning,
+    ParentClose,
+    RetryPolicy,
+)
 
 if TYPE_CHECKING:
     from holdfast.frontends.python.program import PythonProgram
 
 T = TypeVar("T")
 
-_LOGGER = logging.getLogger("holdfast.workflow")
-
-
-@dataclass(frozen=True, slots=True)
-class WorkflowInfo:
-    """Which execution this is."""
-
-    org: str
-    workflow_execution_id: str
-    workflow_id: str
-    kind: str
-    version: str
-    queue: str
-    started_at: datetime
-    metadata: dict[str, str]
-
-
-class WorkflowLogger(logging.LoggerAdapter[logging.Logger]):
-    """Names the execution in every record, and is silent while a recorded turn is replayed."""
-
-    def __init__(self, program: PythonProgram) -> None:
-        super().__init__(_LOGGER, {})
-        self._program = program
-
-    def isEnabledFor(self, level: int) -> bool:  # noqa: N802 - the name logging gives it
-        return not self._program.machine.replaying and super().isEnabledFor(level)
-
-    def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
-        info = self._program.info
-        kwargs["extra"] = {
-            "workflow_execution_id": info.workflow_execution_id,
-            "workflow_kind": info.kind,
-            **(kwargs.get("extra") or {}),
-        }
-        return f"[{info.kind} {info.workflow_id}] {msg}", kwargs
-
 
 class WorkflowContext:
     """The first parameter of every workflow."""
 
+    __holdfast_workflow_context__: ClassVar[bool] = True
     __slots__ = ("_logger", "_loop", "_machine", "_program", "_random")
 
     def __init__(self, program: PythonProgram) -> None:
@@ -196,6 +182,72 @@ class WorkflowContext:
         future.number = self._machine.schedule_task(command, future)
         return future
 
+    @overload
+    def child(
+        self,
+        workflow: str | Callable[..., Any],
+        input: Any = None,
+        *,
+        propagate_failure: Literal[False],
+        **options: Unpack[ChildOptions],
+    ) -> ChildHandle[Outcome]: ...
+    @overload
+    def child(
+        self,
+        workflow: Callable[..., Awaitable[T]],
+        input: Any = None,
+        *,
+        propagate_failure: bool | None = None,
+        **options: Unpack[ChildOptions],
+    ) -> ChildHandle[T]: ...
+    @overload
+    def child(
+        self,
+        workflow: str | Callable[..., Any],
+        input: Any = None,
+        *,
+        propagate_failure: bool | None = None,
+        **options: Unpack[ChildOptions],
+    ) -> ChildHandle[Any]: ...
+    def child(
+        self,
+        workflow: str | Callable[..., Any],
+        input: Any = None,
+        *,
+        workflow_id: str | None = None,
+        queue: str | None = None,
+        priority: int = 0,
+        version: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        execution_timeout: Duration | None = None,
+        on_parent_close: ParentClose | str = ParentClose.DEFAULT,
+        if_running: IfRunning | str = IfRunning.FAIL,
+        propagate_failure: bool | None = None,
+        type_hint: Any = None,
+    ) -> ChildHandle[Any]:
+        """Start a workflow as a child, on this workflow's queue unless `queue` names another. Await the handle for its
+        result, or leave it: then it runs on by itself.
+
+        A child that fails raises ChildWorkflowFailed at the await; with `propagate_failure=False` awaiting gives an
+        Outcome, well or badly. Cancelling the handle, or the await, asks the child to cancel. `on_parent_close` says
+        what becomes of an open child when this workflow closes.
+        """
+        return start_child(
+            self._program,
+            workflow,
+            input,
+            workflow_id=workflow_id,
+            queue=queue,
+            priority=priority,
+            version=version,
+            metadata=metadata,
+            execution_timeout=execution_timeout,
+            on_parent_close=on_parent_close,
+            if_running=if_running,
+            propagate_failure=propagate_failure,
+            type_hint=type_hint,
+        )
+
     # --- several things at once ---
 
     def all(self, *items: Any) -> WorkflowFuture[list[Any]]:
@@ -219,6 +271,11 @@ class WorkflowContext:
     def settled(self, *items: Any) -> WorkflowFuture[list[Outcome]]:
         """How each ended, in the order of the list; never raises for an item."""
         return SettledOf(self._loop, "settled", listed(items))
+
+    def saga(self, *, parallel: bool = False) -> Saga:
+        """`async with ctx.saga() as saga`: work and its undoing. If the block fails or is cancelled, what succeeded in
+        it is undone, the last first; with `parallel`, all at once."""
+        return Saga(self, self._loop, parallel=parallel)
 
     # --- time ---
 
@@ -244,6 +301,19 @@ class WorkflowContext:
         future.number = self._machine.start_timer(fire_at, future.line, future)
         return future
 
+    def wait_until(self, predicate: Callable[[], Any], *, timeout: Duration | None = None) -> DurableFuture[None]:
+        """Wait until `predicate()` is true. It is called now and whenever something has happened to the workflow, and
+        must only look at the workflow's own data. Late: ConditionTimeout."""
+        given: object = predicate
+        if not callable(given) or inspect.iscoroutinefunction(given):
+            raise InvalidRequest(
+                f"wait_until needs a plain function that answers at once, not {predicate!r:.100}", field="predicate"
+            )
+        limit_us = None if timeout is None else int(duration_s(timeout, "timeout") * MICRO)
+        future = ConditionFuture(self._loop, self._machine, predicate)
+        future.watch(limit_us)
+        return future
+
     # --- signals ---
 
     @overload
@@ -259,6 +329,7 @@ class WorkflowContext:
     ) -> DurableFuture[Any]:
         """The next signal of this name, in order of arrival; waits if there is none. Late: SignalTimeout."""
         check_name(signal_name, "signal_name")
+        self._check_not_handled(signal_name)
         future: SignalFuture[Any] = SignalFuture(self._loop, self._machine, signal_name, type_hint)
         future.timer = None
         limit_s = None if timeout is None else duration_s(timeout, "timeout")
@@ -287,16 +358,115 @@ class WorkflowContext:
     async def drain_signals(self, signal_name: str, type_hint: Any = ...) -> list[Any]: ...
     async def drain_signals(self, signal_name: str, type_hint: Any = Any) -> list[Any]:
         """All waiting signals of this name, in order; an empty list if there are none."""
+        self._check_not_handled(signal_name)
         values = self._machine.drain_signals(signal_name)
         return [decode(value, type_hint, field=signal_name) for value in values]
+
+    def _check_not_handled(self, signal_name: str) -> None:
+        if self._program.takes_signal(signal_name):
+            raise InvalidRequest(
+                f"signals {signal_name!r} go to their handler and never wait in a queue: let the handler keep what you "
+                "need and wait for it with ctx.wait_until",
+                field="signal_name",
+            )
+
+    def signal_external_workflow(
+        self, target: str | ChildHandle[Any], signal_name: str, value: Any = None
+    ) -> DurableFuture[None]:
+        """Signal another workflow: its workflow id, its execution id, or a child. Await it to know that the signal was
+        delivered; otherwise ExternalSignalFailed."""
+        return send_signal(self._program, target, signal_name, value)
+
+    def all_handlers_finished(self) -> bool:
+        """Whether no signal or update handler is at work: `await ctx.wait_until(ctx.all_handlers_finished)`."""
+        return self._program.running_handlers == 0
+
+    # --- what others may see ---
+
+    @property
+    def state(self) -> DurableState:
+        """A mapping of text to values that others may read. A value changed in place has to be assigned again."""
+        return self._program.state
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """The execution's metadata as it is now."""
+        return MappingProxyType(self._program.metadata)
+
+    def set_metadata(self, mapping: Mapping[str, str | None] | None = None, /, **values: str | None) -> None:
+        """Set metadata, text to text; None takes a key away."""
+        changes = {**(mapping or {}), **values}
+        checked_metadata({key: "" if value is None else value for key, value in changes.items()})
+        current = self._program.metadata
+        for key, value in changes.items():
+            self._machine.change_metadata(key, value)
+            if value is None:
+                current.pop(key, None)
+            else:
+                current[key] = value
+
+    # --- changes of code, and beginning afresh ---
+
+    def patched(self, patch_id: str) -> bool:
+        """Whether this execution runs the code behind a change: False for one that was here before it.
+
+        `if ctx.patched("new-price"): ... else: ...`; the answer stays the same for the execution's whole life.
+        """
+        check_name(patch_id, "patch_id")
+        return self._machine.patched(patch_id, calling_line())
+
+    def deprecate_patch(self, patch_id: str) -> None:
+        """Stands where `patched` stood, once no execution from before the change is left to go the old way."""
+        check_name(patch_id, "patch_id")
+        self._machine.deprecate_patch(patch_id, calling_line())
+
+    def continue_as_new(
+        self,
+        input: Any = None,
+        *,
+        workflow: str | Callable[..., Any] | None = None,
+        version: str | None = None,
+        queue: str | None = None,
+    ) -> NoReturn:
+        """End this run and begin afresh with other input and an empty history, under the same workflow id.
+
+        Kind and queue stay what they are unless given; the version is the one registered last: this is where a
+        workflow that runs for ever moves to new code. Signals that were not read move along. Never returns, whatever
+        the code around it catches.
+        """
+        for name, given in (("version", version), ("queue", queue)):
+            if given is not None:
+                check_name(given, name)
+        started = self._program.started
+        kind, declared = (started.kind, None) if workflow is None else resolved_kind(workflow)
+        self._program.continue_as_new(
+            ContinueWorkflow(
+                input=encode(input, field="input"),
+                kind=kind,
+                version=version or declared,
+                queue=queue,
+                depth=started.depth,
+            )
+        )
+
+    @property
+    def cancel_requested(self) -> bool:
+        """Whether somebody has asked this workflow to cancel."""
+        return self._program.cancel_requested
+
+    @property
+    def cancel_reason(self) -> str:
+        return self._program.cancel_reason
 
     # --- the same on every replay ---
 
     @property
     def random(self) -> random.Random:
-        """Random numbers that come out the same on every replay."""
+        """Random numbers that come out the same on every replay. Not for queries: each number drawn changes them."""
+        self._machine.check_alive()
         if self._random is None:
-            self._random = random.Random(self.info.workflow_execution_id)  # noqa: S311 - reproducible on purpose
+            seed = self._program.started.seed or self._program.execution_id
+            self._random = random.Random(seed)  # noqa: S311 - reproducible on purpose
         return self._random
 
     def uuid4(self) -> UUID:

@@ -6,6 +6,7 @@ Each is its own slot in the machine: the outcome's event settles it, cancelling 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import Context
 from typing import Any, ClassVar, TypeVar
 
 from holdfast import errors
@@ -47,8 +48,21 @@ class DurableFuture(WorkflowFuture[T]):
             self._take_back()
         return super().cancel(msg)
 
+    def settle(self, body: e.EventBody) -> None:
+        """The event of its outcome has come."""
+        raise NotImplementedError
+
     def _take_back(self) -> None:
         raise NotImplementedError
+
+    def give_up(self) -> None:
+        """Take the command back as `cancel` does, but stay open for an outcome that was recorded before that."""
+        self._take_back()
+        self._machine.hear(self.KIND, self.number, self)
+
+    def stop_listening(self) -> None:
+        """Nobody wants to know any more whether such an outcome was recorded."""
+        self._machine.unhear(self.KIND, self.number)
 
     def _give(self, payload: Payload) -> None:
         if self.done():
@@ -63,7 +77,22 @@ class DurableFuture(WorkflowFuture[T]):
             self.set_exception(error)
 
 
-class TaskFuture(DurableFuture[T]):
+class WorkFuture(DurableFuture[T]):
+    """Work that is lost if the workflow ends without having looked at it even once."""
+
+    __slots__ = ("awaited",)
+
+    def __init__(self, loop: DeterministicLoop, machine: Machine, name: str, hint: Any = Any) -> None:
+        super().__init__(loop, machine, name, hint)
+        self.awaited = False
+
+    def add_done_callback(self, fn: Callable[[Any], object], /, *, context: Context | None = None) -> None:
+        """Whoever awaits it comes by here: a task, gather, wait, a composition."""
+        self.awaited = True
+        super().add_done_callback(fn, context=context)
+
+
+class TaskFuture(WorkFuture[T]):
     __slots__ = ()
     KIND = "task"
 
@@ -86,7 +115,7 @@ class TaskFuture(DurableFuture[T]):
         self._machine.cancel_task(self.number, self.line)
 
 
-class StepFuture(DurableFuture[T]):
+class StepFuture(WorkFuture[T]):
     __slots__ = ()
     KIND = "step"
 
@@ -141,6 +170,32 @@ class SignalFuture(DurableFuture[T]):
         self._machine.drop_waiter(self.name, self)
         if self.timer is not None:
             self.timer.cancel()
+
+
+class ExternalSignalFuture(DurableFuture[None]):
+    """Settled when the signal has reached another execution, or could not."""
+
+    __slots__ = ("target",)
+    KIND = "external_signal"
+
+    target: str
+
+    def settle(self, body: e.EventBody) -> None:
+        if isinstance(body, e.ExternalSignalFailed):
+            failure = body.failure
+            self._fail(
+                errors.ExternalSignalFailed(
+                    f"signal {self.name!r} did not reach {self.target!r}: {failure.message}",
+                    error_type=failure.type,
+                    target=self.target,
+                    failure=failure,
+                )
+            )
+        elif not self.done():
+            self.set_result(None)
+
+    def _take_back(self) -> None:
+        self._machine.forget_slot(self.KIND, self.number)
 
 
 class CallbackTimer:

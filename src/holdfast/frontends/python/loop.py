@@ -32,7 +32,7 @@ from types import FrameType
 from typing import Any, NoReturn, Protocol, TypeVar, TypeVarTuple
 
 from holdfast import errors
-from holdfast.errors import Evicted, NotDurableError
+from holdfast.errors import ControlFlow, Evicted, NotDurableError
 
 __all__ = ["BusyLoop", "DeterministicLoop", "TimerSeam", "WorkflowFuture", "WorkflowTask", "foreign_wait"]
 
@@ -208,7 +208,7 @@ class DeterministicLoop(asyncio.AbstractEventLoop):
             self.refuse_if_closed()
             return
         left = MAX_CALLBACKS
-        outer, hooks = _get_running_loop(), sys.get_asyncgen_hooks()  # `_inside`, written out: this path is the hot one
+        outer, hooks = _get_running_loop(), sys.get_asyncgen_hooks()  # `inside`, written out: this path is the hot one
         _set_running_loop(self)
         sys.set_asyncgen_hooks(None, self._abandon)
         try:
@@ -237,24 +237,29 @@ class DeterministicLoop(asyncio.AbstractEventLoop):
         """
         if self.is_closed():
             return
-        for task in self._tasks:
-            if getattr(task, "_log_traceback", False):  # it failed and nobody looked
+        for task in self._tasks:  # those that failed, and nobody looked
+            if getattr(task, "_log_traceback", False) and not isinstance(task.exception(), ControlFlow):
                 self.call_exception_handler({"message": f"{task.get_name()} failed", "exception": task.exception()})
         tasks, self._tasks = [task for task in self._tasks if not task.done()], []
         self._ready = self._timers = Wall()
         if tasks:  # in a context of their own, or a ContextVar set in a `finally` would be set in the worker
-            copy_context().run(self._inside, partial(self._discard, tasks))
+            copy_context().run(self.inside, partial(self._discard, tasks))
 
     def blocked_on(self) -> list[str]:
         """For every unfinished task, where it stands and what it awaits."""
         return [_position(task) for task in self._tasks if not task.done()]
+
+    @property
+    def activity(self) -> int:
+        """A number that changes when anything is made or put into the queue here, until the next drain."""
+        return self._ordinal + (0 if isinstance(self._ready, Wall) else len(self._ready))
 
     def refuse_if_closed(self) -> None:
         """Raise Evicted if the program was thrown away. For those who act for the program without using the loop."""
         if isinstance(self._ready, Wall):
             self._ready.refuse()
 
-    def _inside(self, work: Callable[[], object]) -> None:
+    def inside(self, work: Callable[[], T]) -> T:
         """Do the work with this loop as the running one, in place of the caller's.
 
         The generator hooks cost 0.5 µs. Without them an async generator made here would belong to the caller's loop,
@@ -264,7 +269,7 @@ class DeterministicLoop(asyncio.AbstractEventLoop):
         _set_running_loop(self)
         sys.set_asyncgen_hooks(None, self._abandon)
         try:
-            work()
+            return work()
         finally:
             _set_running_loop(outer)
             sys.set_asyncgen_hooks(*hooks)
@@ -297,7 +302,7 @@ class DeterministicLoop(asyncio.AbstractEventLoop):
                 _stopped(closing)
 
         try:
-            self._inside(step)
+            self.inside(step)
         except BaseException as error:  # noqa: BLE001 - there is nobody above us: we are called by a destructor
             self.call_exception_handler({"message": f"Exception while closing {generator!r}", "exception": error})
 

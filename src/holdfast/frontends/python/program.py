@@ -1,23 +1,26 @@
-"""A Python workflow function as a program: its coroutine on its own deterministic loop."""
+"""A Python workflow, function or class, as a program: its coroutine on its own deterministic loop."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NoReturn
 
-from holdfast.errors import ControlFlow, HoldfastError, ProgramError
-from holdfast.frontends.python.context import WorkflowContext, WorkflowInfo
+from holdfast.errors import ContinueAsNew, ControlFlow, HoldfastError, NeverAwaited, ProgramError, QueryFailed
+from holdfast.frontends.python.calls import Calls
+from holdfast.frontends.python.conditions import settle_conditions
+from holdfast.frontends.python.context import WorkflowContext
 from holdfast.frontends.python.definitions import WorkflowDefinition
 from holdfast.frontends.python.failures import failure_of
 from holdfast.frontends.python.futures import CallbackTimer
+from holdfast.frontends.python.info import WorkflowInfo, info_of
 from holdfast.frontends.python.lines import calling_line
 from holdfast.frontends.python.loop import DeterministicLoop, foreign_wait
+from holdfast.frontends.python.state import DurableState
 from holdfast.model import commands as c
 from holdfast.model import events as e
 from holdfast.model.payloads import decode, encode
-from holdfast.model.values import MICRO, Failure
+from holdfast.model.values import MICRO, NULL, Failure, Payload
 from holdfast.replay.machine import Machine
 
 
@@ -40,95 +43,217 @@ class PythonProgram:
     """One execution's live code."""
 
     __slots__ = (
-        "_cancel_reason",
-        "_cancelled",
+        "_calls",
+        "_continued",
         "_definition",
-        "_id",
+        "_failure",
         "_info",
         "_main",
+        "_metadata",
         "_org",
-        "_refused",
         "_started_at",
+        "_state",
+        "cancel_reason",
+        "cancel_requested",
+        "context",
+        "execution_id",
         "loop",
         "machine",
+        "propagate_child_failures",
+        "spoiled",
     )
 
-    def __init__(self, definition: WorkflowDefinition, machine: Machine, org: str, execution_id: str) -> None:
+    def __init__(
+        self,
+        definition: WorkflowDefinition,
+        machine: Machine,
+        org: str,
+        execution_id: str,
+        *,
+        propagate_child_failures: bool = True,
+    ) -> None:
         self.machine = machine
         self.loop = DeterministicLoop(DurableTimers(machine))
+        self.execution_id = execution_id
+        self.propagate_child_failures = propagate_child_failures
+        self.cancel_requested = False
+        self.cancel_reason = ""
+        self.spoiled = False
+        """Whether a query has changed it, so that it is no longer what its history says."""
+        self.context: WorkflowContext | None = None
         self._definition = definition
         self._org = org
-        self._id = execution_id
         self._main: asyncio.Task[Any] | None = None
-        self._refused: HoldfastError | None = None
-        self._cancelled = False
+        self._calls: Calls | None = None
+        self._failure: BaseException | None = None
+        self._continued: c.ContinueWorkflow | None = None
         self._info: WorkflowInfo | None = None
-        self._cancel_reason = ""
+        self._state: DurableState | None = None
+        self._metadata: dict[str, str] | None = None
+
+    # --- what happens to it ---
 
     def start(self, event: e.WorkflowStarted) -> None:
         self._started_at = self.machine.now
         definition = self._definition
-        arguments: tuple[Any, ...] = (WorkflowContext(self),)
-        if definition.takes_input and not (definition.has_default and bytes(event.input) == b"null"):
-            try:
+        self.context = WorkflowContext(self)
+        arguments: tuple[Any, ...] = (self.context,)
+        try:
+            if definition.takes_input and not (definition.has_default and bytes(event.input) == bytes(NULL)):
                 arguments = (*arguments, decode(event.input, definition.input_type, field="input"))
-            except HoldfastError as error:
-                self._refused = error
-                return
+            if definition.cls is not None:
+                arguments = (self._make_instance(definition, definition.cls), *arguments)
+        except ControlFlow:
+            return  # the machine knows why
+        except Exception as error:  # noqa: BLE001 - input that does not fit, or the user's __init__
+            self.fail(error)
+            return
         coroutine = definition.fn(*arguments) if definition.is_async else _plain(definition.fn, arguments)
         self._main = self.loop.create_task(coroutine, name=definition.kind)
+
+    def _make_instance(self, definition: WorkflowDefinition, cls: type[Any]) -> Any:
+        """The instance, and the handling of the signals that were there before it."""
+        instance = self.loop.inside(lambda: cls(self.context) if definition.init_takes_context else cls())
+        self._calls = Calls(self, definition.handlers, instance)
+        for _, name in self.machine.queued_signals():
+            if self.takes_signal(name):
+                self.machine.hand_over_signal(name)
+        return instance
+
+    def cancel(self, reason: str) -> None:
+        self.cancel_requested = True
+        self.cancel_reason = reason
+        if self._main is not None:
+            self._main.cancel(reason or "cancelled")
+
+    def takes_signal(self, signal_name: str) -> bool:
+        return self._calls is not None and self._calls.takes_signal(signal_name)
+
+    def signal(self, signal_name: str, value: Payload, seq: int) -> None:
+        assert self._calls is not None, "it takes this signal"
+        self._calls.signal(signal_name, value, seq)
+
+    def update(self, request: e.UpdateRequested) -> None:
+        (self._calls or Calls(self, self._definition.handlers, None)).update(request)
+
+    @property
+    def can_be_called(self) -> bool:
+        handlers = self._definition.handlers
+        return bool(handlers.signals or handlers.updates)
+
+    def query(self, name: str, input: Payload, has_input: bool) -> Payload:
+        """The encoded answer of a query; the program is left as it was, or `spoiled` says that it was not."""
+        if name == "__stack__":
+            return encode(self.loop.blocked_on(), field="answer")
+        calls = self._calls
+        if calls is None:
+            if self._definition.cls is not None:
+                why = "has not begun" if self._failure is None else f"could not begin: {self._failure}"
+                raise QueryFailed(f"the workflow {why}, so nothing can answer")
+            calls = Calls(self, self._definition.handlers, None)
+        if name == "__handlers__":
+            return encode(calls.names(), field="answer")
+        answer: Payload = calls.query(name, input, given=has_input)
+        return answer
+
+    # --- what it says about itself ---
 
     @property
     def info(self) -> WorkflowInfo:
         """Made when somebody asks: most workflows never do."""
         if self._info is None:
-            event = self.machine.started
-            assert event is not None, "a running program has been started"
-            self._info = WorkflowInfo(
-                org=self._org,
-                workflow_execution_id=self._id,
-                workflow_id=event.workflow_id,
-                kind=event.kind,
-                version=event.version,
-                queue=event.queue,
-                started_at=datetime.fromtimestamp(self._started_at / MICRO, UTC),
-                metadata=event.metadata or {},
-            )
+            self._info = info_of(self._org, self.execution_id, self.started, self._started_at)
         return self._info
+
+    @property
+    def started(self) -> e.WorkflowStarted:
+        event = self.machine.started
+        assert event is not None, "a running program has been started"
+        return event
 
     @property
     def queue(self) -> str:
         return self.machine.started.queue if self.machine.started is not None else "default"
 
-    def cancel(self, reason: str) -> None:
-        self._cancelled = True
-        self._cancel_reason = reason
-        if self._main is not None:
-            self._main.cancel(reason or "cancelled")
+    @property
+    def state(self) -> DurableState:
+        if self._state is None:
+            self._state = DurableState(self.machine)
+        return self._state
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """As it is now; to be changed by `set_metadata` only."""
+        if self._metadata is None:
+            self._metadata = dict(self.started.metadata or {})
+        return self._metadata
+
+    @property
+    def running_handlers(self) -> int:
+        return self._calls.running if self._calls is not None else 0
+
+    # --- how it ends ---
+
+    def fail(self, error: BaseException) -> None:
+        """Something besides `run` itself has failed, which ends the workflow as well."""
+        self._failure = self._failure or error
+
+    def continue_as_new(self, command: c.ContinueWorkflow) -> NoReturn:
+        """Noted before it is raised: whatever the code makes of the exception, this run is over."""
+        self.machine.check_alive()
+        self._continued = self._continued or command
+        raise ContinueAsNew
+
+    @property
+    def _over(self) -> bool:
+        return self._main is None or self._main.done() or self._continued is not None or self._failure is not None
 
     def run(self) -> c.Command | None:
-        if self._main is None:
-            return c.FailWorkflow(failure=failure_of(self._refused)) if self._refused is not None else None
-        self.loop.drain()
-        return self._ending(self._main) if self._main.done() else None
+        main = self._main
+        if main is not None:
+            self.loop.drain()
+            if self.machine.conditions and not self._over:
+                settle_conditions(self.machine, self.loop)
+        if self._continued is not None:
+            if main is not None and main.done() and not main.cancelled():
+                main.exception()  # looked at, or it would be logged
+            return self._continued
+        if self._failure is not None:
+            return self._failed(self._failure)
+        return self._ending(main) if main is not None and main.done() else None
 
     def _ending(self, main: asyncio.Task[Any]) -> c.Command | None:
         if main.cancelled():
-            if self._cancelled:
-                return c.CancelWorkflow(reason=self._cancel_reason)
+            if self.cancel_requested:
+                return c.CancelWorkflow(reason=self.cancel_reason)
             return c.FailWorkflow(failure=Failure(type="CancelledError", message="the workflow cancelled itself"))
         error = main.exception()
-        if error is None:
-            try:
-                return c.CompleteWorkflow(result=encode(main.result(), field="result"))
-            except HoldfastError as unencodable:
-                return c.FailWorkflow(failure=failure_of(unencodable))
+        if error is not None:
+            return self._failed(error)
+        self._check_nothing_lost()
+        try:
+            return c.CompleteWorkflow(result=encode(main.result(), field="result"))
+        except HoldfastError as unencodable:
+            return c.FailWorkflow(failure=failure_of(unencodable))
+
+    def _failed(self, error: BaseException) -> c.Command | None:
         if isinstance(error, ControlFlow):
             return None
         platform = error if isinstance(error, ProgramError) else foreign_wait(error)
         if platform is not None:
             raise platform
         return c.FailWorkflow(failure=failure_of(error))
+
+    def _check_nothing_lost(self) -> None:
+        lost = [work for work in self.machine.open_slots("task", "step") if not work.awaited]
+        if lost:
+            names = "; ".join(f"{work.KIND} {work.name!r} ({work.line})" for work in lost[:5])
+            raise NeverAwaited(
+                f"the workflow ended while work it had started was never awaited and would be lost: {names}"
+                f"{f' and {len(lost) - 5} more' if len(lost) > 5 else ''}. Await it, cancel it with .cancel(), or let "
+                "a child workflow do it, which runs on by itself",
+                work=tuple(f"{work.KIND} {work.name}" for work in lost),
+            )
 
     def close(self) -> None:
         self.loop.close()
@@ -142,8 +267,10 @@ async def _plain(fn: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     return fn(*arguments)
 
 
-def program_maker(definition: WorkflowDefinition, org: str, execution_id: str) -> Callable[[Machine], PythonProgram]:
+def program_maker(
+    definition: WorkflowDefinition, org: str, execution_id: str, *, propagate_child_failures: bool = True
+) -> Callable[[Machine], PythonProgram]:
     def make(machine: Machine) -> PythonProgram:
-        return PythonProgram(definition, machine, org, execution_id)
+        return PythonProgram(definition, machine, org, execution_id, propagate_child_failures=propagate_child_failures)
 
     return make

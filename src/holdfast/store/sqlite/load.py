@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable
 from itertools import islice
@@ -10,6 +11,7 @@ from holdfast.store.protocol import Loaded, LoadPlan, TaskClaim, TaskKey, TurnCl
 from holdfast.store.sqlite.cache import Cache
 from holdfast.store.sqlite.rows import (
     row_to_definition,
+    row_to_event,
     row_to_head,
     row_to_request,
     row_to_task,
@@ -29,6 +31,10 @@ _CLAIMABLE_TURNS = rows("ready", "claimable")
 _CLAIMABLE_TASKS = rows("tasks", "claimable")
 _HELD_TURNS = rows("ready", "held")
 _HELD_TASKS = rows("tasks", "held")
+_CHILDREN = rows("executions", "open_children")
+_BEREAVED = statement("executions", "bereaved")
+_UNREAD = statement("events", "unread")
+_BY_SEQ = statement("events", "by_seq")
 _DUE_TIMERS = statement("timers", "due")
 _DUE_TASKS = statement("tasks", "due")
 _EXPIRED_WORKERS = statement("workers", "expired")
@@ -67,8 +73,13 @@ class _Load:
             self.load_timers()
         if self.tasks:
             self.load_tasks()
+        if plan.children or plan.bereaved:
+            self.load_children()
         if self.executions:
-            self.load_executions()
+            self.load_executions(self.executions)
+            self.load_parents()
+        if plan.unread or plan.calls_after:
+            self.load_unread()
         if plan.requests:
             self.load_requests()
         if plan.definitions:
@@ -181,10 +192,43 @@ class _Load:
         for row in _TASKS.fetch(self.connection, sorted(missing)):
             self.loaded.tasks[row[0], row[1]] = row_to_task(row)
 
-    def load_executions(self) -> None:
+    def load_children(self) -> None:
+        wanted = sorted(self.plan.children)
+        for (execution_id,) in _CHILDREN.fetch(self.connection, wanted) if wanted else ():
+            self.executions.add(execution_id)
+            self.load_executions({execution_id})
+            child = self.loaded.executions[execution_id]
+            assert child.parent_id is not None, "found by its parent"
+            self.loaded.children[child.parent_id, child.child_no] = execution_id
+        if self.plan.bereaved:
+            self.loaded.bereaved = self.connection.execute(_BEREAVED, (self.plan.bereaved,)).fetchall()
+            for parent, bereaved_child in self.loaded.bereaved:
+                self.executions.add(parent)
+                if bereaved_child is not None:
+                    self.executions.add(bereaved_child)
+
+    def load_parents(self) -> None:
+        """An open child brings its parent along, which hears of its end; a parent does not bring its own."""
+        loaded = self.loaded.executions
+        parents = {child.parent_id for child in loaded.values() if child.parent_id is not None and child.is_open}
+        missing = parents - loaded.keys()
+        if missing:
+            self.load_executions(missing)
+
+    def load_unread(self) -> None:
+        for execution_id, (after, seqs) in self.plan.unread.items():
+            found = self.connection.execute(_UNREAD, (execution_id, after)).fetchall()
+            if seqs:
+                found += self.connection.execute(_BY_SEQ, (execution_id, json.dumps(seqs))).fetchall()
+            self.loaded.unread[execution_id] = [row_to_event(*row) for row in sorted(found)]
+        for execution_id, after in self.plan.calls_after.items():
+            found = self.connection.execute(_UNREAD, (execution_id, after)).fetchall()
+            self.loaded.calls[execution_id] = [row_to_event(*row) for row in found]
+
+    def load_executions(self, wanted: set[str]) -> None:
         found, known = self.loaded.executions, self.cache.executions
         missing = []
-        for execution_id in self.executions:
+        for execution_id in wanted:
             execution = known.get(execution_id)
             if execution is None:
                 missing.append(execution_id)

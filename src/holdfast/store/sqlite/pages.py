@@ -1,7 +1,7 @@
 """Pages of executions: filters to SQL.
 
-A page is made of branches, one for each way into an index (state, kind, workflow id, ready row); SQLite merges them
-by id and stops at the limit. Each way leads to one org's rows, so that a small org does not pay for a large one.
+A page is made of branches, one for each way into an index (state, kind, workflow id, tag, ready row); SQLite merges
+them by id and stops at the limit. Each way leads to one org's rows, so that a small org does not pay for a large one.
 """
 
 from __future__ import annotations
@@ -44,22 +44,24 @@ def _places(query: ExecutionQuery) -> list[tuple[str | None, str]]:
     """Stored states with a condition on the ready row."""
     if query.statuses:
         return [_DERIVED.get(status, (status.value, "")) for status in dict.fromkeys(query.statuses)]
-    if query.kinds or query.workflow_id is not None:
+    if query.kinds or query.workflow_id is not None or query.metadata:
         return [(None, "")]
     return [(state.value, "") for state in State]
 
 
-def _ways(query: ExecutionQuery, state: str | None, condition: str, kind: str | None) -> list[tuple[str, str | None]]:
+def _ways(query: ExecutionQuery, state: str | None, condition: str, kind: str | None) -> list[tuple[str, list[Any]]]:
     """The narrowest way to the rows, with the key to enter by."""
     if query.workflow_id is not None:
-        return [("page_of_workflow", query.workflow_id), ("page_of_id", query.workflow_id)]
+        return [("page_of_workflow", [query.workflow_id]), ("page_of_id", [query.workflow_id])]
     if condition in _NEED_READY:
-        return [("page_of_ready", state)]
-    return [("page_of_kind", kind)] if kind is not None else [("page_of_state", state)]
+        return [("page_of_ready", [state])]
+    if query.metadata:
+        return [("page_of_metadata", list(query.metadata[0]))]
+    return [("page_of_kind", [kind])] if kind is not None else [("page_of_state", [state])]
 
 
 def _branch(
-    query: ExecutionQuery, way: str, key: str | None, condition: str, wanted: dict[str, str | None]
+    query: ExecutionQuery, way: str, key: list[Any], condition: str, wanted: dict[str, str | None]
 ) -> tuple[str, list[Any]]:
     filters: dict[str, Any] = {
         **wanted,
@@ -68,6 +70,8 @@ def _branch(
         "where_created_before": query.created_before,
     }
     used = {name: value for name, value in filters.items() if value is not None}
-    names = [way, *([condition] if condition else []), *used]
+    tags = query.metadata[1:] if way == "page_of_metadata" else query.metadata
+    names = [way, *([condition] if condition else []), *used, *("where_tagged" for _ in tags)]
     before = query.before if query.before is not None else _AFTER_ALL_IDS
-    return "\n".join(statement("executions", name) for name in names), [query.org, key, before, *used.values()]
+    values = [query.org, *key, before, *used.values(), *(text for tag in tags for text in tag)]
+    return "\n".join(statement("executions", name) for name in names), values

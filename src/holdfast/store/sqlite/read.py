@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -16,6 +17,7 @@ _EXECUTIONS = rows("executions", "by_id")
 _LAST_EVENTS = rows("events", "last")
 _BY_WORKFLOW_ID = statement("executions", "by_workflow_id")
 _EVENTS = statement("events", "page")
+_EVENTS_OF_TYPES = statement("events", "page_of_types")
 _COUNT_BY_STATE = statement("executions", "count_by_state")
 _COUNT_READY = statement("executions", "count_ready")
 _TASKS = statement("tasks", "of_execution")
@@ -50,10 +52,20 @@ def execution_by_workflow_id(connection: sqlite3.Connection, org: str, workflow_
 
 
 def history(
-    connection: sqlite3.Connection, org: str, execution_id: str, after: int, limit: int | None
+    connection: sqlite3.Connection,
+    org: str,
+    execution_id: str,
+    *,
+    after: int = 0,
+    limit: int | None = None,
+    types: Sequence[str] = (),
 ) -> list[HistoryEvent]:
-    values = (execution_id, after, org, -1 if limit is None else limit)
-    return [row_to_event(*row) for row in connection.execute(_EVENTS, values).fetchall()]
+    most = -1 if limit is None else limit
+    if types:
+        found = connection.execute(_EVENTS_OF_TYPES, (execution_id, after, org, json.dumps(list(types)), most))
+    else:
+        found = connection.execute(_EVENTS, (execution_id, after, org, most))
+    return [row_to_event(*row) for row in found.fetchall()]
 
 
 def count_executions(connection: sqlite3.Connection, org: str) -> dict[Status, int]:

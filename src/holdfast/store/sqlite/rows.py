@@ -64,6 +64,7 @@ def head_to_row(e: Execution) -> Row:
         e.signal_count,
         e.open_tasks,
         e.open_timers,
+        e.open_children,
         e.epoch,
         e.nonce,
         e.crashes,
@@ -72,6 +73,10 @@ def head_to_row(e: Execution) -> Row:
         _text(e.waiting_for) if e.waiting_for else "",
         _text(e.stuck) if e.stuck is not None else "",
         _text(e.metadata) if e.metadata is not None else "",
+        e.parent_id or "",
+        e.child_no,
+        e.on_parent_close or "",
+        e.successor or "",
     )
 
 
@@ -86,6 +91,7 @@ def progress_to_row(e: Execution) -> Row:
         e.signal_count,
         e.open_tasks,
         e.open_timers,
+        e.open_children,
         e.epoch,
         e.nonce,
         e.close_rounds,

@@ -59,9 +59,11 @@ class SqliteStore:
         return await self._read(lambda connection: read.execution_by_workflow_id(connection, org, workflow_id))
 
     async def history(
-        self, org: str, execution_id: str, after: int = 0, limit: int | None = None
+        self, org: str, execution_id: str, after: int = 0, limit: int | None = None, types: Sequence[str] = ()
     ) -> list[HistoryEvent]:
-        return await self._read(lambda connection: read.history(connection, org, execution_id, after, limit))
+        return await self._read(
+            lambda connection: read.history(connection, org, execution_id, after=after, limit=limit, types=types)
+        )
 
     async def list_executions(self, query: ExecutionQuery) -> list[Execution]:
         return await self._read(lambda connection: pages.list_executions(connection, query))

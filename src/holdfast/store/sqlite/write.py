@@ -27,6 +27,8 @@ _DELETE_WORKERS = rows("workers", "delete")
 _UPSERT_DEFINITIONS = rows("definitions", "upsert")
 _UPSERT_REQUESTS = rows("requests", "upsert")
 _FORGET_REQUESTS = statement("requests", "forget")
+_INSERT_METADATA = rows("metadata", "insert")
+_DELETE_METADATA = rows("metadata", "delete")
 _INSERT_DEAD_LETTERS = rows("dead_letters", "insert")
 _BURY = statement("dead_letters", "bury")
 
@@ -39,6 +41,7 @@ def write(connection: sqlite3.Connection, changes: Changes, now: int) -> None:
         _INSERT_EVENTS.execute(connection, [event_to_row(key, event) for key, event in changes.events])
     if changes.workflow_keys:
         _UPSERT_WORKFLOW_KEYS.execute(connection, [(*key, value) for key, value in changes.workflow_keys.items()])
+    _write_metadata(connection, changes)
     _write_tasks(connection, changes)
     _write_timers(connection, changes)
     _write_rare(connection, changes)
@@ -55,6 +58,13 @@ def _write_executions(connection: sqlite3.Connection, changes: Changes) -> None:
     gone_on = [progress_to_row(e) for key, e in changed.items() if key not in changes.turned and key not in new]
     _UPDATE_EXECUTIONS.execute(connection, turned)
     _GO_ON.execute(connection, gone_on)
+
+
+def _write_metadata(connection: sqlite3.Connection, changes: Changes) -> None:
+    _DELETE_METADATA.delete(connection, [(execution_id,) for execution_id in changes.metadata])
+    tagged = [*(execution for execution in changes.new_executions if execution.metadata), *changes.metadata.values()]
+    tags = [(e.org, key, value, e.id) for e in tagged for key, value in (e.metadata or {}).items()]
+    _INSERT_METADATA.execute(connection, tags)
 
 
 def _write_ready(connection: sqlite3.Connection, changes: Changes) -> None:

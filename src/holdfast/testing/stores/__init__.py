@@ -15,6 +15,7 @@ from __future__ import annotations
 from holdfast.testing.stores.bench import Bench, OpenStore
 from holdfast.testing.stores.claiming import Claiming
 from holdfast.testing.stores.failing import Failing
+from holdfast.testing.stores.family import Family
 from holdfast.testing.stores.listing import Listing
 from holdfast.testing.stores.loading import Loading
 from holdfast.testing.stores.reading import Reading
@@ -24,5 +25,5 @@ from holdfast.testing.stores.writing import Writing
 __all__ = ["Bench", "OpenStore", "StoreConformance"]
 
 
-class StoreConformance(Writing, Failing, Loading, Claiming, Reading, Listing, Sharing):
+class StoreConformance(Writing, Failing, Loading, Family, Claiming, Reading, Listing, Sharing):
     """Everything a store promises to the engine."""

@@ -106,3 +106,77 @@ class Listing:
         await bench.write(new_executions=[an_execution(50), an_execution(51)])
 
         assert await bench.store.count_executions(ORG) == dict.fromkeys(Status, 1) | {Status.WAITING: 3}
+
+    async def test_all_tags_must_match(self, open_store: OpenStore) -> None:
+        """One tag or several, alone and with every other filter; another org's tags do not count."""
+        bench = await Bench.opened(open_store)
+        blue, red = {"team": "blue", "size": "1"}, {"team": "red", "size": "1"}
+        await bench.write(
+            new_executions=[
+                an_execution(1, metadata=blue, kind="a", workflow_id="w"),
+                an_execution(2, metadata=red, kind="a"),
+                an_execution(3, metadata=blue, kind="b", state=State.FAILED, queue="slow", created_at=START + 9),
+                an_execution(4, metadata={"team": "blue"}),
+                an_execution(5, metadata=blue, org=OTHER_ORG),
+                an_execution(6, metadata={}),
+                an_execution(7),
+            ]
+        )
+        team, size = ("team", "blue"), ("size", "1")
+
+        assert await listed(bench, metadata=(team,)) == [4, 3, 1]
+        assert await listed(bench, metadata=(size,)) == [3, 2, 1]
+        assert await listed(bench, metadata=(team, size)) == [3, 1]
+        assert await listed(bench, metadata=(size, team)) == [3, 1]
+        assert await listed(bench, metadata=(team, ("size", "2"))) == []
+        assert await listed(bench, metadata=(("blue", "team"),)) == []
+        assert await listed(bench, metadata=(team,), statuses=(Status.FAILED,)) == [3]
+        assert await listed(bench, metadata=(team,), statuses=(Status.FAILED, Status.WAITING)) == [4, 3, 1]
+        assert await listed(bench, metadata=(team, size), kinds=("a", "b")) == [3, 1]
+        assert await listed(bench, metadata=(team,), workflow_id="w") == [1]
+        assert await listed(bench, metadata=(("team", "red"),), workflow_id="w") == []
+        assert await listed(bench, metadata=(team,), queue="slow", created_from=START + 9) == [3]
+
+    async def test_tags_and_ready_rows(self, open_store: OpenStore) -> None:
+        """Pending and running executions are found by their tags, too."""
+        bench = await Bench.opened(open_store)
+        tag = {"team": "blue"}
+        made = [
+            an_execution(1, metadata=tag, ready=Ready(since_at=START)),
+            an_execution(2, metadata=tag, ready=Ready(since_at=START, worker="w-1")),
+            an_execution(3, metadata=tag),
+            an_execution(4, ready=Ready(since_at=START)),
+        ]
+        await bench.write(new_executions=made, ready={head.id: head for head in made if head.ready is not None})
+
+        pairs = tuple(tag.items())
+        assert await listed(bench, metadata=pairs, statuses=(Status.PENDING,)) == [1]
+        assert await listed(bench, metadata=pairs, statuses=(Status.RUNNING,)) == [2]
+        assert await listed(bench, metadata=pairs, statuses=(Status.WAITING,)) == [3]
+        assert await bench.store.list_executions(ExecutionQuery(org=ORG, metadata=pairs)) == [made[2], made[1], made[0]]
+
+    async def test_changed_tags_are_found_and_the_old_ones_are_not(self, open_store: OpenStore) -> None:
+        """The tags of an execution are those it has now."""
+        bench = await Bench.opened(open_store)
+        await bench.write(new_executions=[an_execution(1, metadata={"step": "one", "team": "blue"})])
+        changed = an_execution(1, metadata={"step": "two", "team": "blue"})
+        await bench.write(
+            changed_executions={changed.id: changed}, turned={changed.id}, metadata={changed.id: changed}
+        )
+
+        assert await listed(bench, metadata=(("step", "one"),)) == []
+        assert await listed(bench, metadata=(("step", "two"),)) == [1]
+        assert await listed(bench, metadata=(("team", "blue"),)) == [1]
+
+    async def test_pages_by_tag_follow_each_other(self, open_store: OpenStore) -> None:
+        """Each execution once, newest first."""
+        bench = await Bench.opened(open_store)
+        tags = ({"team": "blue"}, {"team": "red"})
+        await bench.write(new_executions=[an_execution(number, metadata=tags[number % 2]) for number in range(10, 31)])
+
+        found: list[Execution] = []
+        while page := await bench.store.list_executions(
+            ExecutionQuery(org=ORG, limit=4, metadata=(("team", "blue"),), before=found[-1].id if found else None)
+        ):
+            found += page
+        assert [head.id for head in found] == [an_id(number) for number in range(30, 9, -2)]

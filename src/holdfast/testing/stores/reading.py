@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from holdfast.model.events import CancelRequested, EventBody, HistoryEvent, SignalReceived, TimerFired
 from holdfast.model.executions import DeadLetter, Ready
 from holdfast.model.values import Wait
 from holdfast.store.protocol import ExecutionQuery, Inconsistency
@@ -36,6 +37,29 @@ class Reading:
         more = some_events(1, first=8)
         await bench.write(events=[(execution.id, more[0])])
         assert await read(ORG, execution.id, after=7) == more
+
+    async def test_history_is_read_by_type(self, open_store: OpenStore) -> None:
+        """Only the types named, in order; the limit counts these alone."""
+        bench = await Bench.opened(open_store)
+        execution = an_execution(last_seq=6)
+        bodies: list[EventBody] = [
+            SignalReceived(signal_name="a"),
+            TimerFired(timer_no=1),
+            SignalReceived(signal_name="b"),
+            CancelRequested(),
+            TimerFired(timer_no=2),
+            SignalReceived(signal_name="c"),
+        ]
+        events = [HistoryEvent(seq, START + seq, body) for seq, body in enumerate(bodies, 1)]
+        await bench.write(new_executions=[execution], events=[(execution.id, event) for event in events])
+
+        read = bench.store.history
+        timers, signals = [events[1], events[4]], [events[0], events[2], events[5]]
+        assert await read(ORG, execution.id, types=("TIMER_FIRED",)) == timers
+        assert await read(ORG, execution.id, types=("CANCEL_REQUESTED", "TIMER_FIRED")) == [events[1], *events[3:5]]
+        assert await read(ORG, execution.id, after=1, limit=1, types=("SIGNAL_RECEIVED",)) == signals[1:2]
+        assert await read(ORG, execution.id, types=("STEP_COMPLETED",)) == []
+        assert await read(OTHER_ORG, execution.id, types=("TIMER_FIRED",)) == []
 
     async def test_last_events_are_the_last(self, open_store: OpenStore) -> None:
         """One for each execution that has any."""

@@ -77,7 +77,7 @@ class Writing:
         after = a_full_execution()
         after.ready = None
         after.updated_at, after.last_seq, after.seen_seq, after.call_seq = START + 9, 50, 49, 48
-        after.signal_count, after.open_tasks, after.open_timers = 7, 6, 5
+        after.signal_count, after.open_tasks, after.open_timers, after.open_children = 7, 6, 5, 3
         after.epoch, after.nonce, after.close_rounds, after.cancel_requested = 4, 3, 2, True
         after.waiting_for = (Wait("signal", "go"),)
         await bench.write(changed_executions={after.id: after})

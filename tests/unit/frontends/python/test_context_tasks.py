@@ -821,7 +821,7 @@ async def has_none(handle):
 
 
 async def test_a_task_left_behind_is_stopped(engine):
-    """A workflow that ends without awaiting a task takes it with it."""
+    """A workflow that ends while a task it has waited for is still at work takes it with it."""
     begun, stopped = asyncio.Event(), asyncio.Event()
 
     @task
@@ -834,8 +834,7 @@ async def test_a_task_left_behind_is_stopped(engine):
 
     @workflow
     async def parent(ctx: WorkflowContext) -> str:
-        ctx.task(endless)
-        await ctx.wait_for_signal("go")
+        await asyncio.wait([ctx.task(endless), ctx.wait_for_signal("go")], return_when=asyncio.FIRST_COMPLETED)
         return "left"
 
     handle = await start(engine, parent, tasks=[endless])

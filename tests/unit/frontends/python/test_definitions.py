@@ -204,7 +204,7 @@ class Callable_:  # noqa: N801 - not the typing one
         (unresolvable, "the parameter order as 'OnlyForCheckers'.*import the name at run time"),
         (unresolvable_result, "its result as 'OnlyForCheckers'"),
         (nonsense, "the parameter order as"),
-        (Order, "on the class Order: a function is needed"),
+        (Order, "has no run method"),
         ("name", r"@workflow\(kind='name'\)"),
         (5, "not callable"),
         (print, "write a `def` that calls it"),

@@ -1,6 +1,7 @@
 -- name: insert
--- Signals that were accepted but never read.
-INSERT INTO holdfast_dead_letters (execution_id, seq, org, reason, at) VALUES /*row*/(?, ?, ?, ?, ?)/*end*/;
+-- Signals that were accepted but never read. A turn that is run again may refuse the same one again.
+INSERT INTO holdfast_dead_letters (execution_id, seq, org, reason, at) VALUES /*row*/(?, ?, ?, ?, ?)/*end*/
+ON CONFLICT (execution_id, seq) DO NOTHING;
 
 -- name: bury
 -- All signals of one execution after a number, but for those that are dead letters already.

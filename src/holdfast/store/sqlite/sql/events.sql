@@ -8,8 +8,25 @@ SELECT seq, at, type, version, CAST(data AS BLOB) FROM holdfast_events
 WHERE execution_id = ? AND seq > ? AND EXISTS (SELECT 1 FROM holdfast_executions AS e WHERE e.id = execution_id AND e.org = ?)
 ORDER BY seq LIMIT ?;
 
+-- name: page_of_types
+-- The events of some types in part of one history, in order.
+SELECT seq, at, type, version, CAST(data AS BLOB) FROM holdfast_events
+WHERE execution_id = ? AND seq > ? AND EXISTS (SELECT 1 FROM holdfast_executions AS e WHERE e.id = execution_id AND e.org = ?)
+AND type IN (SELECT value FROM json_each(?))
+ORDER BY seq LIMIT ?;
+
 -- name: last
 -- The last event of each execution.
 SELECT e.id, e.org, v.seq, v.at, v.type, v.version, CAST(v.data AS BLOB)
 FROM holdfast_executions AS e CROSS JOIN holdfast_events AS v ON v.execution_id = e.id AND v.seq = e.last_seq
 WHERE e.id IN (VALUES /*row*/(?)/*end*/);
+
+-- name: unread
+-- Signals and updates of one execution that came after a number.
+SELECT seq, at, type, version, CAST(data AS BLOB) FROM holdfast_events
+WHERE execution_id = ? AND seq > ? AND type IN ('SIGNAL_RECEIVED', 'UPDATE_REQUESTED') ORDER BY seq;
+
+-- name: by_seq
+-- Single events of one execution.
+SELECT seq, at, type, version, CAST(data AS BLOB) FROM holdfast_events
+WHERE execution_id = ? AND seq IN (SELECT value FROM json_each(?)) ORDER BY seq;

@@ -1,42 +1,56 @@
 -- name: insert
 -- New heads; an id that exists already is an error.
 INSERT INTO holdfast_executions (id, org, workflow_id, kind, version, queue, priority, state, created_at, updated_at, closed_at,
-    last_seq, seen_seq, call_seq, signal_count, open_tasks, open_timers, epoch, nonce, crashes, close_rounds,
-    cancel_requested, waiting_for, stuck, metadata)
-VALUES /*row*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULLIF(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
-    NULLIF(?, ''), NULLIF(?, ''), NULLIF(?, ''))/*end*/;
+    last_seq, seen_seq, call_seq, signal_count, open_tasks, open_timers, open_children, epoch, nonce, crashes,
+    close_rounds, cancel_requested, waiting_for, stuck, metadata, parent_id, child_no, on_parent_close, successor)
+VALUES /*row*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULLIF(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+    NULLIF(?, ''), NULLIF(?, ''), NULLIF(?, ''), NULLIF(?, ''), ?, NULLIF(?, ''), NULLIF(?, ''))/*end*/;
 
 -- name: update
 -- Heads that changed. An upsert, because a statement over many rows releases the GIL once, not once per row.
 INSERT INTO holdfast_executions (id, org, workflow_id, kind, version, queue, priority, state, created_at, updated_at, closed_at,
-    last_seq, seen_seq, call_seq, signal_count, open_tasks, open_timers, epoch, nonce, crashes, close_rounds,
-    cancel_requested, waiting_for, stuck, metadata)
-VALUES /*row*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULLIF(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
-    NULLIF(?, ''), NULLIF(?, ''), NULLIF(?, ''))/*end*/
+    last_seq, seen_seq, call_seq, signal_count, open_tasks, open_timers, open_children, epoch, nonce, crashes,
+    close_rounds, cancel_requested, waiting_for, stuck, metadata, parent_id, child_no, on_parent_close, successor)
+VALUES /*row*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULLIF(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+    NULLIF(?, ''), NULLIF(?, ''), NULLIF(?, ''), NULLIF(?, ''), ?, NULLIF(?, ''), NULLIF(?, ''))/*end*/
 ON CONFLICT (id) DO UPDATE SET version = excluded.version, queue = excluded.queue, priority = excluded.priority,
     state = excluded.state, updated_at = excluded.updated_at, closed_at = excluded.closed_at,
     last_seq = excluded.last_seq, seen_seq = excluded.seen_seq, call_seq = excluded.call_seq,
-    signal_count = excluded.signal_count, open_tasks = excluded.open_tasks, open_timers = excluded.open_timers, epoch = excluded.epoch,
-    nonce = excluded.nonce, crashes = excluded.crashes, close_rounds = excluded.close_rounds,
+    signal_count = excluded.signal_count, open_tasks = excluded.open_tasks, open_timers = excluded.open_timers,
+    open_children = excluded.open_children, epoch = excluded.epoch, nonce = excluded.nonce, crashes = excluded.crashes, close_rounds = excluded.close_rounds,
     cancel_requested = excluded.cancel_requested, waiting_for = excluded.waiting_for, stuck = excluded.stuck,
-    metadata = excluded.metadata;
+    metadata = excluded.metadata, parent_id = excluded.parent_id, child_no = excluded.child_no,
+    on_parent_close = excluded.on_parent_close, successor = excluded.successor;
 
 -- name: go_on
 -- Heads that have gone on in the state they were in. The constants stand for columns that never change or did not; no
 -- indexed column is written.
 INSERT INTO holdfast_executions (id, org, workflow_id, kind, version, queue, priority, state, created_at, updated_at,
-    last_seq, seen_seq, call_seq, signal_count, open_tasks, open_timers, epoch, nonce, crashes, close_rounds,
-    cancel_requested, waiting_for)
-VALUES /*row*/(?, '-', '-', '-', '-', '-', 0, 'OPEN', 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, NULLIF(?, ''))/*end*/
+    last_seq, seen_seq, call_seq, signal_count, open_tasks, open_timers, open_children, epoch, nonce, crashes,
+    close_rounds, cancel_requested, waiting_for)
+VALUES /*row*/(?, '-', '-', '-', '-', '-', 0, 'OPEN', 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, NULLIF(?, ''))/*end*/
 ON CONFLICT (id) DO UPDATE SET updated_at = excluded.updated_at, last_seq = excluded.last_seq,
     seen_seq = excluded.seen_seq, call_seq = excluded.call_seq, signal_count = excluded.signal_count,
-    open_tasks = excluded.open_tasks, open_timers = excluded.open_timers, epoch = excluded.epoch,
-    nonce = excluded.nonce, close_rounds = excluded.close_rounds, cancel_requested = excluded.cancel_requested,
+    open_tasks = excluded.open_tasks, open_timers = excluded.open_timers, open_children = excluded.open_children,
+    epoch = excluded.epoch, nonce = excluded.nonce, close_rounds = excluded.close_rounds, cancel_requested = excluded.cancel_requested,
     waiting_for = excluded.waiting_for;
 
 -- name: by_id
 -- Heads with their ready rows.
 SELECT * FROM holdfast_heads WHERE id IN (VALUES /*row*/(?)/*end*/);
+
+-- name: open_children
+-- The open run of a parent's n-th child.
+SELECT e.id FROM (VALUES /*row*/(?, ?)/*end*/) AS wanted
+CROSS JOIN holdfast_executions AS e ON e.parent_id = wanted.column1 AND e.child_no = wanted.column2
+WHERE e.closed_at IS NULL;
+
+-- name: bereaved
+-- Open children of closed parents, some of them bound to their parent's fate; NULL where a parent has none left.
+SELECT p.id, c.id FROM holdfast_executions AS p
+LEFT JOIN holdfast_executions AS c ON c.parent_id = p.id AND c.closed_at IS NULL AND c.on_parent_close <> 'abandon'
+WHERE p.open_children > 0 AND p.closed_at IS NOT NULL
+ORDER BY p.id, c.id LIMIT ?;
 
 -- name: by_workflow_id
 -- The newest execution of a workflow id.
@@ -55,8 +69,9 @@ SELECT h.* FROM holdfast_heads AS h WHERE h.org = ? AND h.kind = ? AND h.id < ?;
 -- One branch of a page: the executions of one stored state with a ready row. They are few, so start from those rows, in
 -- the order of their ids (the plus keeps SQLite from the claiming index, which would mean sorting them).
 SELECT r.execution_id AS id, h.org, h.workflow_id, h.kind, h.version, h.queue, h.priority, h.state, h.created_at,
-    h.updated_at, h.closed_at, h.last_seq, h.seen_seq, h.call_seq, h.signal_count, h.open_tasks, h.open_timers, h.epoch,
-    h.nonce, h.crashes, h.close_rounds, h.cancel_requested, h.waiting_for, h.stuck, h.metadata,
+    h.updated_at, h.closed_at, h.last_seq, h.seen_seq, h.call_seq, h.signal_count, h.open_tasks, h.open_timers,
+    h.open_children, h.epoch, h.nonce, h.crashes, h.close_rounds, h.cancel_requested, h.waiting_for, h.stuck,
+    h.metadata, h.parent_id, h.child_no, h.on_parent_close, h.successor,
     r.since_at, r.not_before_at, r.worker, r.news, r.avoid_build
 FROM holdfast_ready AS r CROSS JOIN holdfast_executions AS h ON h.id = r.execution_id
 WHERE +r.org = ? AND h.state = ? AND r.execution_id < ?;
@@ -68,6 +83,17 @@ SELECT h.* FROM holdfast_heads AS h WHERE h.org = ? AND h.workflow_id = ? AND h.
 -- name: page_of_id
 -- One branch of a page: the execution without a key of the caller's whose id stands in for it.
 SELECT h.* FROM holdfast_heads AS h WHERE h.org = ? AND h.id = ? AND h.id < ? AND h.workflow_id = h.id;
+
+-- name: page_of_metadata
+-- One branch of a page: the executions with one tag, in the order of their ids.
+SELECT m.execution_id AS id, h.org, h.workflow_id, h.kind, h.version, h.queue, h.priority, h.state, h.created_at,
+    h.updated_at, h.closed_at, h.last_seq, h.seen_seq, h.call_seq, h.signal_count, h.open_tasks, h.open_timers,
+    h.open_children, h.epoch, h.nonce, h.crashes, h.close_rounds, h.cancel_requested, h.waiting_for, h.stuck,
+    h.metadata, h.parent_id, h.child_no, h.on_parent_close, h.successor,
+    r.since_at, r.not_before_at, r.worker, r.news, r.avoid_build
+FROM holdfast_metadata AS m CROSS JOIN holdfast_executions AS h ON h.id = m.execution_id
+LEFT JOIN holdfast_ready AS r ON r.execution_id = h.id
+WHERE m.org = ? AND m.key = ? AND m.value = ? AND m.execution_id < ?;
 
 -- name: page_order
 -- The end of a page, after its branches.
@@ -92,6 +118,11 @@ AND h.created_at >= ?;
 -- name: where_created_before
 -- Narrow a branch.
 AND h.created_at < ?;
+
+-- name: where_tagged
+-- Narrow a branch to executions with one more tag.
+AND EXISTS (SELECT 1 FROM holdfast_metadata AS t
+    WHERE t.org = h.org AND t.key = ? AND t.value = ? AND t.execution_id = h.id);
 
 -- name: where_pending
 -- Narrow a branch to executions that wait for a worker.

@@ -1,0 +1,1 @@
+"""The engine for programs without an event loop: `SyncEngine` runs one in a thread."""

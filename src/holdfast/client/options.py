@@ -1,0 +1,52 @@
+"""What a caller may say about a start or a list, checked and in the words of the contract."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from holdfast.client.views import microseconds
+from holdfast.errors import InvalidRequest
+from holdfast.frontends.python.definitions import Duration, time_limit_s, workflow_definition
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+def choice(kind: type[Choice], value: Choice | str, field: str) -> Choice:
+    """One of a few known words."""
+    try:
+        return kind(value)
+    except ValueError:
+        known = ", ".join(repr(str(word)) for word in kind)
+        raise InvalidRequest(f"{field} must be one of {known}, not {value!r:.50}", field=field) from None
+
+
+def timeout_of(workflow: Any, given: Duration | None) -> float | None:
+    """The execution timeout that is given, or the one the workflow declares."""
+    if given is not None:
+        return time_limit_s(given, "execution_timeout")
+    definition = None if isinstance(workflow, str) else workflow_definition(workflow)
+    return None if definition is None else definition.execution_timeout_s
+
+
+def beginning_at(start_at: datetime | None) -> int | None:
+    if start_at is None:
+        return None
+    given: object = start_at
+    if not isinstance(given, datetime):
+        raise InvalidRequest(f"start_at must be a datetime, not {given!r:.50}", field="start_at")
+    return microseconds(start_at, "start_at")
+
+
+def tags(metadata: Mapping[str, str] | None) -> dict[str, str] | None:
+    if metadata is None:
+        return None
+    given: object = metadata
+    if not isinstance(given, Mapping):
+        raise InvalidRequest(f"metadata must map text to text, not {given!r:.50}", field="metadata")
+    for pair in metadata.items():
+        if not all(isinstance(item, str) for item in pair):
+            raise InvalidRequest(f"metadata must map text to text: {pair[0]!r}: {pair[1]!r}", field="metadata")
+    return dict(metadata)

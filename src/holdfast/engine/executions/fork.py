@@ -1,0 +1,54 @@
+"""Begin a second execution with the past of another one, which is left alone."""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from holdfast.contract.executions import ForkExecution, StartAnswer
+from holdfast.engine.executions.rebuild import Rebuild
+from holdfast.engine.rules import rebuilding
+from holdfast.engine.rules.starting import add_head, new_execution_id
+from holdfast.engine.rules.workspace import Workspace
+from holdfast.errors import InvalidResetPoint
+from holdfast.model.events import WorkflowReset
+from holdfast.model.executions import Execution
+from holdfast.store.protocol import LoadPlan
+
+
+class Fork(Rebuild[ForkExecution]):
+    __slots__ = ()
+
+    def plan(self, plan: LoadPlan) -> None:
+        super().plan(plan)
+        if self.request.workflow_id is not None:
+            plan.workflow_keys.add((self.request.org, self.request.workflow_id))
+
+    def decide(self, ws: Workspace) -> StartAnswer:
+        request, past = self.request, self.past
+        old = ws.execution(request.org, past.execution_id)
+        if request.workflow_id is not None:
+            self.check_free(ws, request.workflow_id)
+        for number, child in self.open_children(ws).items():
+            raise _shared_child(past.execution_id, len(past.prefix.events), number, child)
+        carried = self.carried(ws, {}, calls=request.reapply_signals)
+        new_id = new_execution_id(ws)
+        beginning = structs.replace(
+            self.beginning(old, new_id, self.deadline(ws, anew=True)),
+            workflow_id=request.workflow_id if request.workflow_id is not None else new_id,
+            key=request.workflow_id is not None,
+        )
+        new = add_head(ws, beginning)
+        rebuilding.take_over(ws, new, past.prefix, seed=old.id)
+        reset = WorkflowReset(from_execution_id=old.id, event_seq=new.last_seq, fork=True)
+        rebuilding.go_on(ws, new, past.prefix, reset, carried)
+        return StartAnswer(new_id, new.workflow_id, True)
+
+
+def _shared_child(execution_id: str, seq: int, child_no: int, child: Execution) -> InvalidResetPoint:
+    return InvalidResetPoint(
+        f"at event {seq} execution {execution_id} has child {child_no} ({child.workflow_id}), which is still open "
+        f"({child.status}): two parents can't share a child; wait for its end, or fork from before its start",
+        field="at_event",
+        child_no=child_no,
+        child_execution_id=child.id,
+    )

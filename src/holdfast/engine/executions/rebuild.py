@@ -1,0 +1,106 @@
+"""What reset, retry and fork share: a new execution that begins with another one's past."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from holdfast.contract.executions import ForkExecution, ResetExecution, RetryExecution, StartAnswer
+from holdfast.engine.operation import Operation
+from holdfast.engine.past import Past
+from holdfast.engine.rules import children, rebuilding
+from holdfast.engine.rules.starting import Beginning, already_running, open_execution
+from holdfast.engine.rules.workspace import Workspace
+from holdfast.errors import Unavailable
+from holdfast.model.events import HistoryEvent
+from holdfast.model.executions import DEADLINE_NO, Execution
+from holdfast.store.protocol import LoadPlan
+
+Request = TypeVar("Request", bound=ResetExecution | ForkExecution | RetryExecution)
+
+
+class Rebuild(Operation[Request, StartAnswer]):
+    """`past` was read before the transaction. What has come since is loaded by it; where that is not enough the
+    operation is refused as Unavailable and the past is read again."""
+
+    __slots__ = ("past",)
+    ANSWER = StartAnswer
+
+    def __init__(self, request: Request, past: Past) -> None:
+        super().__init__(request)
+        self.past = past
+
+    def plan(self, plan: LoadPlan) -> None:
+        past = self.past
+        plan.executions.add(past.execution_id)
+        plan.executions.update(past.last_runs.values())
+        plan.children.update((past.execution_id, number) for number in past.last_runs)
+        plan.timers.add((past.execution_id, DEADLINE_NO))
+        plan.workflow_keys.add((self.request.org, past.workflow_id))
+        asked = plan.calls_after.get(past.execution_id, past.last_seq)
+        plan.calls_after[past.execution_id] = min(asked, past.last_seq)
+
+    def check_free(self, ws: Workspace, workflow_id: str, *, but: str = "") -> None:
+        """Whether no open execution has the workflow id, but for the one that makes way."""
+        running = open_execution(ws, self.request.org, workflow_id)
+        if running is not None and running.id != but:
+            raise already_running(running)
+
+    def open_children(self, ws: Workspace) -> dict[int, Execution]:
+        """Children of the past that are still at work."""
+        found: dict[int, Execution] = {}
+        for number, last_run in self.past.last_runs.items():
+            child_id = ws.loaded.children.get((self.past.execution_id, number), last_run)
+            child = ws.loaded.executions[child_id]
+            if child.is_open:
+                found[number] = child
+            elif number not in self.past.ends or child.successor is not None:
+                raise Unavailable(
+                    f"child {number} of execution {self.past.execution_id} has ended just now: try again",
+                    execution_id=self.past.execution_id,
+                    child_no=number,
+                )
+        return found
+
+    def carried(self, ws: Workspace, still_open: dict[int, Execution], *, calls: bool) -> list[HistoryEvent]:
+        """What follows the past: answers to what it had asked for and, if wanted, the calls that came after it."""
+        past = self.past
+        since = [*ws.loaded.calls[past.execution_id], *ws.appended.get(past.execution_id, ())]
+        tail = [*past.tail, *(event for event in since if event.seq > past.last_seq)]
+        found = rebuilding.answers(past.prefix, tail)
+        if calls:
+            found = sorted([*found, *rebuilding.calls(tail)], key=_seq)
+        for number, last_run in past.last_runs.items():
+            if number not in still_open:
+                found.append(HistoryEvent(0, 0, children.outcome(number, last_run, past.ends[number])))
+        return found
+
+    def beginning(self, old: Execution, new_id: str, expires_at: int | None) -> Beginning:
+        """As the old one, with the tags it had then."""
+        return Beginning(
+            org=old.org,
+            kind=old.kind,
+            version=old.version,
+            execution_id=new_id,
+            workflow_id=old.workflow_id,
+            # Found by the first one's id, if that had no key of the caller's.
+            key=True,
+            queue=old.queue,
+            priority=old.priority,
+            metadata=self.past.prefix.metadata,
+            expires_at=expires_at,
+        )
+
+    def deadline(self, ws: Workspace, *, anew: bool) -> int | None:
+        """The old one's while it lies ahead, else as long again from now."""
+        started, first = self.past.prefix.started, self.past.prefix.events[0]
+        if started.expires_at is None:
+            return None
+        row = ws.loaded.timers.get((self.past.execution_id, DEADLINE_NO))
+        expires_at = row.fire_at if row is not None else started.expires_at
+        if not anew and expires_at > ws.now:
+            return expires_at
+        return ws.now + started.expires_at - (started.start_at or first.at)
+
+
+def _seq(event: HistoryEvent) -> int:
+    return event.seq

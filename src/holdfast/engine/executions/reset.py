@@ -1,0 +1,57 @@
+"""Take an execution back to an event: it ends, and a new one goes on from there in its place."""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from holdfast.contract.executions import ResetExecution, RetryExecution, StartAnswer
+from holdfast.engine.executions.rebuild import Rebuild
+from holdfast.engine.rules import rebuilding
+from holdfast.engine.rules.closing import end_from_outside
+from holdfast.engine.rules.starting import Beginning, add_head, new_execution_id
+from holdfast.engine.rules.workspace import Workspace
+from holdfast.model.events import WorkflowReset, WorkflowTerminated
+from holdfast.model.executions import Execution, State
+
+
+class Reset(Rebuild[ResetExecution | RetryExecution]):
+    __slots__ = ()
+
+    def decide(self, ws: Workspace) -> StartAnswer:
+        request = self.request
+        reapply = request.reapply_signals if isinstance(request, ResetExecution) else True
+        return self.replace(ws, reapply=reapply, anew=False)
+
+    def replace(self, ws: Workspace, *, reapply: bool, anew: bool) -> StartAnswer:
+        request, past = self.request, self.past
+        old = ws.execution(request.org, past.execution_id)
+        self.check_free(ws, old.workflow_id, but=old.id)
+        still_open = self.open_children(ws)
+        carried = self.carried(ws, still_open, calls=reapply)
+        new_id = new_execution_id(ws)
+        beginning = self.beginning(old, new_id, self.deadline(ws, anew=anew))
+        if old.is_open:
+            beginning = _in_the_family(beginning, old)
+        new = add_head(ws, beginning)
+        rebuilding.take_over(ws, new, past.prefix, seed=old.id)
+        for number, child in still_open.items():
+            rebuilding.move_child(ws, number, child, new)
+        if old.is_open:
+            reason = request.reason or f"reset to event {new.last_seq}"
+            end = WorkflowTerminated(reason=reason, successor=new_id)
+            end_from_outside(ws, old, State.TERMINATED, end, successor=new_id)
+            if new.parent_id is not None:
+                ws.loaded.children[new.parent_id, new.child_no] = new_id
+        else:
+            old.successor = new_id
+            ws.turn(old)
+        reset = WorkflowReset(from_execution_id=old.id, event_seq=new.last_seq, reason=request.reason)
+        rebuilding.go_on(ws, new, past.prefix, reset, carried)
+        return StartAnswer(new_id, new.workflow_id, True)
+
+
+def _in_the_family(beginning: Beginning, old: Execution) -> Beginning:
+    """Its parent waits for the new one instead. One that was closed before has told its parent already."""
+    return structs.replace(
+        beginning, parent_id=old.parent_id, child_no=old.child_no, on_parent_close=old.on_parent_close
+    )

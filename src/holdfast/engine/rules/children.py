@@ -1,0 +1,94 @@
+"""Parents and children: what one learns of the other's end.
+
+A child begins in the transaction that records its parent's wish, and its end is told in the transaction that closes it:
+there is never a child without its parent's event, nor an end told twice. What becomes of open children when the parent
+closes is decided afterwards, page by page: until then the closed parent's `open_children` stays above 0.
+"""
+
+from __future__ import annotations
+
+from holdfast.engine.rules.leases import wake
+from holdfast.engine.rules.workspace import Workspace
+from holdfast.model import events as e
+from holdfast.model.executions import Execution, State
+from holdfast.model.values import Failure, ParentClose
+
+_STATUS = {
+    e.WorkflowFailed: "failed",
+    e.WorkflowCancelled: "cancelled",
+    e.WorkflowTerminated: "terminated",
+    e.WorkflowTimedOut: "timed_out",
+}
+
+
+def tell_parent(ws: Workspace, child: Execution, end: e.EventBody) -> None:
+    """The child has closed. A closed parent does not hear of it any more, but no longer has to care for it."""
+    assert child.parent_id is not None, "only children have somebody to tell"
+    ws.loaded.children.pop((child.parent_id, child.child_no), None)
+    parent = ws.loaded.executions.get(child.parent_id)
+    if parent is None:
+        return
+    release(ws, parent, child)
+    if parent.is_open:
+        ws.append(parent, outcome(child.child_no, child.id, end))
+        wake(ws, parent)
+
+
+def outcome(child_no: int, child_id: str, end: e.EventBody) -> e.ChildCompleted | e.ChildFailed:
+    """A child's last event as its parent's history tells it."""
+    if isinstance(end, e.WorkflowCompleted):
+        return e.ChildCompleted(child_no=child_no, child_execution_id=child_id, result=end.result)
+    status = _STATUS[type(end)]
+    if isinstance(end, e.WorkflowFailed):
+        failure = end.failure
+    else:
+        reason = getattr(end, "reason", "")
+        failure = Failure(type=type(end).__name__, message=reason or f"the child was {status.replace('_', ' ')}")
+    return e.ChildFailed(child_no=child_no, child_execution_id=child_id, status=status, failure=failure)
+
+
+def not_started(child_no: int, child_id: str, failure: Failure) -> e.ChildFailed:
+    return e.ChildFailed(child_no=child_no, child_execution_id=child_id, status="not_started", failure=failure)
+
+
+def bind(ws: Workspace, parent: Execution, child: Execution) -> None:
+    """From now on the parent hears of the child's end, and the child's fate hangs on the parent's unless it was
+    abandoned from the start."""
+    assert child.parent_id == parent.id, "bound to the parent it names"
+    ws.loaded.children[parent.id, child.child_no] = child.id
+    if child.on_parent_close != ParentClose.ABANDON:
+        parent.open_children += 1
+        ws.touch(parent)
+
+
+def release(ws: Workspace, parent: Execution, child: Execution) -> None:
+    """The child's fate no longer hangs on the parent's."""
+    if child.on_parent_close != ParentClose.ABANDON:
+        child.on_parent_close = ParentClose.ABANDON
+        parent.open_children -= 1
+        ws.touch(parent)
+        ws.turn(child)
+
+
+def request_cancel(ws: Workspace, execution: Execution, reason: str) -> bool:
+    """Ask an open execution to cancel; whether it had not been asked before."""
+    if not execution.is_open or execution.cancel_requested:
+        return False
+    event = ws.append(execution, e.CancelRequested(reason=reason))
+    execution.cancel_requested = True
+    execution.call_seq = event.seq
+    if execution.ready is not None and execution.ready.worker is None and execution.seen_seq == 0:
+        # One that was to begin later: it need not.
+        execution.ready.not_before_at = 0
+        ws.touch_ready(execution)
+        ws.expect(ws.now)
+    wake(ws, execution)
+    return True
+
+
+def fate(parent: Execution, child: Execution) -> ParentClose:
+    """What is to become of an open child of a closed parent."""
+    policy = ParentClose(child.on_parent_close or ParentClose.ABANDON)
+    if policy is not ParentClose.DEFAULT:
+        return policy
+    return ParentClose.ABANDON if parent.state in {State.COMPLETED, State.CONTINUED} else ParentClose.CANCEL

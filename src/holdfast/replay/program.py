@@ -1,0 +1,82 @@
+"""What the machine and a front-end know of each other: a program, the slots it waits in, its steps, its turns."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from holdfast.model import commands as c
+from holdfast.model import events as e
+from holdfast.model.values import Payload, RetryPolicy
+
+
+class Program(Protocol):
+    """What a front-end provides. It talks back to the machine while it runs."""
+
+    def start(self, event: e.WorkflowStarted) -> None: ...
+
+    def cancel(self, reason: str) -> None: ...
+
+    def takes_signal(self, signal_name: str) -> bool:
+        """Whether a handler takes signals of this name; else they wait in their queue."""
+        ...
+
+    def signal(self, signal_name: str, value: Payload, seq: int) -> None:
+        """Hand a signal to its handler. One that can't be read as the handler wants it is given to `refuse_signal`."""
+        ...
+
+    def update(self, request: e.UpdateRequested) -> None:
+        """Validate and begin an update: accept or reject it by the machine's methods, now or while it runs."""
+        ...
+
+    @property
+    def can_be_called(self) -> bool:
+        """Whether handlers could still bring it news: then it is never blocked for good."""
+        ...
+
+    def run(self) -> c.Command | None:
+        """Run until quiet. A closing command when the program has ended; raises ProgramError when it can't go on."""
+        ...
+
+    def close(self) -> None:
+        """Throw the program away without letting it run on."""
+        ...
+
+    def blocked_on(self) -> list[str]: ...
+
+
+class Slot(Protocol):
+    """Where the outcome of a command goes. `name`, `line` and `until_at` tell people what is waited for."""
+
+    name: str
+    line: str
+    until_at: int | None
+
+    def settle(self, body: e.EventBody) -> None: ...
+
+
+class StepRequest:
+    """A step the program wants run. `run` is the front-end's own business."""
+
+    __slots__ = ("line", "name", "retry", "run", "step_no", "up_to")
+
+    def __init__(self, step_no: int, name: str, run: Any, *, retry: RetryPolicy, up_to: int, line: str) -> None:
+        self.step_no = step_no
+        self.name = name
+        self.run = run
+        self.retry = retry
+        self.up_to = up_to
+        self.line = line
+
+
+class TurnResult:
+    """What a live turn did. `dropped_steps` are no longer wanted; `refused` are signals no handler could read: number
+    and reason."""
+
+    __slots__ = ("closing", "commands", "dropped_steps", "refused", "up_to")
+
+    def __init__(self, up_to: int) -> None:
+        self.up_to = up_to
+        self.commands: list[c.Command] = []
+        self.dropped_steps: list[int] = []
+        self.refused: list[tuple[int, str]] = []
+        self.closing = False

@@ -1,0 +1,92 @@
+"""Executions as they are checked, and how they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from holdfast.model import events as e
+from holdfast.model.events import HistoryEvent
+from holdfast.model.executions import Execution, TaskRow, TimerRow
+from holdfast.store.protocol import ExecutionQuery, Store
+
+PAGE: Final = 500
+PASSES: Final = 50
+
+
+class Violation(msgspec.Struct, frozen=True, order=True):
+    """What does not hold, and where. `seq` is 0 when no single event is at fault."""
+
+    invariant: str
+    execution_id: str
+    seq: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.invariant} {self.execution_id} #{self.seq}: {self.text}"
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """One execution: its head with the ready row, its history, and its unfinished rows if they were read."""
+
+    head: Execution
+    history: Sequence[HistoryEvent]
+    tasks: Sequence[TaskRow] | None = None
+    timers: Sequence[TimerRow] | None = None
+
+
+def as_stored(event: HistoryEvent) -> tuple[int, int, str, bytes]:
+    """An event to compare: payloads compare by identity, their text does not."""
+    return event.seq, event.at, event.type, e.encode_body(event.body)
+
+
+def own_reset(record: Record) -> HistoryEvent | None:
+    """The event that ends what was copied into this history, if anything was. Copied ones may be among the copies."""
+    found = [event for event in record.history if type(event.body) is e.WorkflowReset]
+    return found[-1] if found else None
+
+
+def own_events(record: Record) -> Sequence[HistoryEvent]:
+    """Those that happened to this execution, without the copies of another one's."""
+    reset = own_reset(record)
+    return record.history if reset is None else record.history[reset.seq - 1 :]
+
+
+async def read(store: Store, org: str = "default") -> list[Record]:
+    """Every execution of an org, oldest first. The store must be open.
+
+    As of one moment: those that have moved meanwhile are read again until nothing has. Where writers never pause, what
+    there is after fifty passes is taken; the executions may then disagree about each other.
+    """
+    found: dict[str, Record] = {}
+    for _ in range(PASSES):
+        heads = await _heads(store, org)
+        moved = [head for head in heads if head.id not in found or found[head.id].head != head]
+        if not moved:
+            break
+        for head in moved:
+            found[head.id] = await _read_one(store, head)
+    return [found[key] for key in sorted(found)]
+
+
+async def _heads(store: Store, org: str) -> list[Execution]:
+    found: list[Execution] = []
+    before: str | None = None
+    while page := await store.list_executions(ExecutionQuery(org=org, before=before, limit=PAGE)):
+        found.extend(page)
+        before = page[-1].id
+    return found
+
+
+async def _read_one(store: Store, head: Execution) -> Record:
+    """Rows that belong together: read again if the execution has moved between its head and its rows."""
+    while True:
+        history = await store.history(head.org, head.id)
+        tasks = await store.tasks(head.org, head.id)
+        timers = await store.timers(head.org, head.id)
+        now = (await store.executions(head.org, [head.id]))[head.id]
+        if now == head:
+            return Record(head=head, history=history, tasks=tasks, timers=timers)
+        head = now

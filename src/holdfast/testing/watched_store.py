@@ -1,0 +1,94 @@
+"""A store that knows whether anything is on its way to or from the database, and tells when nothing is any more."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+from holdfast.model.events import HistoryEvent
+from holdfast.store.protocol import Batch, BatchSource, Store
+
+
+class WatchedStore:
+    """Another store with a witness. Everything but `open`, `wake` and `history` is the other store's own.
+
+    The engine wakes its store for every operation, and the writer takes batches until there are none. So when a take
+    comes back empty, everything that was handed in before it is answered; the news of it reaches the loop after the
+    answers, because it is sent after them.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._handed_in = 0
+        self._answered = 0
+        self._reads = 0
+        self._waiting: list[asyncio.Future[None]] = []
+        self._loop: asyncio.AbstractEventLoop
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def open(self, source: BatchSource) -> None:
+        self._loop = asyncio.get_running_loop()
+        await self._store.open(_WatchedSource(self, source))
+
+    def wake(self) -> None:
+        self._handed_in += 1
+        self._store.wake()
+
+    async def history(self, *args: Any, **options: Any) -> list[HistoryEvent]:
+        """Counted: a worker that rebuilds a program waits for nothing else."""
+        self._reads += 1
+        try:
+            return await self._store.history(*args, **options)
+        finally:
+            self._reads -= 1
+            self._tell()
+
+    @property
+    def handed_in(self) -> int:
+        return self._handed_in
+
+    @property
+    def quiet(self) -> bool:
+        return self._answered == self._handed_in and not self._reads
+
+    async def until_quiet(self) -> None:
+        while not self.quiet:
+            waiter = self._loop.create_future()
+            self._waiting.append(waiter)
+            await waiter
+
+    def drained(self, handed_in: int) -> None:
+        """From the writer: everything up to this number is answered."""
+        # A loop that is closed has nobody left who waits.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._note, handed_in)
+
+    def _note(self, handed_in: int) -> None:
+        self._answered = max(self._answered, handed_in)
+        self._tell()
+
+    def _tell(self) -> None:
+        if self.quiet:
+            waiting, self._waiting = self._waiting, []
+            for waiter in waiting:
+                if not waiter.done():
+                    waiter.set_result(None)
+
+
+class _WatchedSource:
+    """The engine's queue, as the writer sees it."""
+
+    def __init__(self, store: WatchedStore, source: BatchSource) -> None:
+        self._store = store
+        self._source = source
+
+    def take(self) -> Batch | None:
+        # Before looking: what is handed in later is not answered by this.
+        handed_in = self._store.handed_in
+        batch = self._source.take()
+        if batch is None:
+            self._store.drained(handed_in)
+        return batch
