@@ -14,6 +14,7 @@ class Limits:
     payload_bytes: int = 64 * 1024 * 1024
     page_size: int = 1_000
     child_depth: int = 100
+    events_per_key: int = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,4 +67,5 @@ class EngineConfig:
     crash_attempts: int = 5
     stuck_retry_s: float = 300.0
     request_ttl_s: float = 24 * 3600.0
+    event_retention_s: float = 7 * 24 * 3600.0
     gc_threshold: int | None = 10_000

@@ -9,6 +9,7 @@ from holdfast.model.values import (
     DEFAULT_TASK_RETRY,
     DEFAULT_TIMEOUTS,
     NULL,
+    Delivery,
     Failure,
     IfRunning,
     ParentClose,
@@ -78,6 +79,56 @@ class SignalExternal(msgspec.Struct, frozen=True, kw_only=True, tag="signal_exte
     line: str = ""
 
 
+class CreatePromise(msgspec.Struct, frozen=True, kw_only=True, tag="create_promise"):
+    promise_no: int
+    name: str
+    token_hash: str
+    event_key: str | None = None
+    timer_no: int | None = None
+    expires_at: int | None = None
+    line: str = ""
+
+
+class CancelPromise(msgspec.Struct, frozen=True, kw_only=True, tag="cancel_promise"):
+    promise_no: int
+    name: str
+    line: str = ""
+
+
+class StartWait(msgspec.Struct, frozen=True, kw_only=True, tag="start_wait"):
+    """See events.WaitStarted."""
+
+    wait_no: int
+    kind: str
+    key: str
+    correlation: str | None = None
+    where: str | None = None
+    since_at: int | None = None
+    after_event_id: int = 0
+    consume: bool = False
+    line: str = ""
+
+
+class CancelWait(msgspec.Struct, frozen=True, kw_only=True, tag="cancel_wait"):
+    wait_no: int
+    line: str = ""
+
+
+class Publish(msgspec.Struct, frozen=True, kw_only=True, tag="publish"):
+    key: str
+    data: Raw = NULL
+    correlation: str | None = None
+    expire_after_s: float | None = None
+    delivery: str = Delivery.WAITERS_AND_FUTURE
+    consume: bool = False
+    line: str = ""
+
+
+class ThrowBroadcast(msgspec.Struct, frozen=True, kw_only=True, tag="throw_broadcast"):
+    name: str
+    line: str = ""
+
+
 class AcceptUpdate(msgspec.Struct, frozen=True, kw_only=True, tag="accept_update"):
     update_id: str
 
@@ -142,6 +193,12 @@ Command = (
     | StartChild
     | CancelChild
     | SignalExternal
+    | CreatePromise
+    | CancelPromise
+    | StartWait
+    | CancelWait
+    | Publish
+    | ThrowBroadcast
     | AcceptUpdate
     | RejectUpdate
     | CompleteUpdate

@@ -19,10 +19,12 @@ from holdfast.model.values import (
     DEFAULT_TASK_RETRY,
     DEFAULT_TIMEOUTS,
     NULL,
+    Delivery,
     Failure,
     IfRunning,
     ParentClose,
     RetryPolicy,
+    Settlement,
     TaskTimeouts,
     Wait,
 )
@@ -135,6 +137,46 @@ class UpdateRequested(EventBody, frozen=True, kw_only=True):
     carried_from: int | None = None
 
 
+class PromiseResolved(EventBody, frozen=True, kw_only=True):
+    TYPE = "PROMISE_RESOLVED"
+    promise_no: int
+    name: str
+    value: Raw = NULL
+    settled_by: Settlement | None = None
+
+
+class PromiseRejected(EventBody, frozen=True, kw_only=True):
+    TYPE = "PROMISE_REJECTED"
+    promise_no: int
+    name: str
+    failure: Failure
+    settled_by: Settlement | None = None
+
+
+class PromiseTimedOut(EventBody, frozen=True, kw_only=True):
+    TYPE = "PROMISE_TIMED_OUT"
+    promise_no: int
+    name: str
+
+
+class EventReceived(EventBody, frozen=True, kw_only=True):
+    """A published event, or (with `correlation`) a message, that a wait has got."""
+
+    TYPE = "EVENT_RECEIVED"
+    wait_no: int
+    key: str
+    event_id: int
+    data: Raw = NULL
+    correlation: str | None = None
+
+
+class BroadcastReceived(EventBody, frozen=True, kw_only=True):
+    TYPE = "BROADCAST_RECEIVED"
+    wait_no: int
+    name: str
+    broadcast_id: int
+
+
 class CancelRequested(EventBody, frozen=True, kw_only=True):
     TYPE = "CANCEL_REQUESTED"
     reason: str = ""
@@ -241,6 +283,69 @@ class ExternalSignalInitiated(TurnEvent, frozen=True, kw_only=True):
     signal_name: str
     signal_value: Raw = NULL
     child_no: int = 0
+    line: str = ""
+
+
+class PromiseCreated(TurnEvent, frozen=True, kw_only=True):
+    """The token itself is nowhere stored; `timer_no` is the timer that ends the wait for it, if there is one."""
+
+    TYPE = "PROMISE_CREATED"
+    promise_no: int
+    name: str
+    token_hash: str
+    event_key: str | None = None
+    timer_no: int | None = None
+    expires_at: int | None = None
+    line: str = ""
+
+
+class PromiseCancelled(TurnEvent, frozen=True, kw_only=True):
+    TYPE = "PROMISE_CANCELLED"
+    promise_no: int
+    name: str
+    line: str = ""
+
+
+class WaitStarted(TurnEvent, frozen=True, kw_only=True):
+    """`kind` is event, message or broadcast; `key` its key or name. A wait that looks back takes what was published
+    since `since_at` and after the event `after_event_id`, the last one of that key this execution has got."""
+
+    TYPE = "WAIT_STARTED"
+    wait_no: int
+    kind: str
+    key: str
+    correlation: str | None = None
+    where: str | None = None
+    since_at: int | None = None
+    after_event_id: int = 0
+    consume: bool = False
+    line: str = ""
+
+
+class WaitCancelled(TurnEvent, frozen=True, kw_only=True):
+    TYPE = "WAIT_CANCELLED"
+    wait_no: int
+    line: str = ""
+
+
+class EventPublished(TurnEvent, frozen=True, kw_only=True):
+    """Published by the workflow itself; a message, if there is a `correlation`."""
+
+    TYPE = "EVENT_PUBLISHED"
+    key: str
+    event_id: int
+    data: Raw = NULL
+    correlation: str | None = None
+    expire_after_s: float | None = None
+    delivery: str = Delivery.WAITERS_AND_FUTURE
+    consume: bool = False
+    line: str = ""
+
+
+class BroadcastThrown(TurnEvent, frozen=True, kw_only=True):
+    TYPE = "BROADCAST_THROWN"
+    name: str
+    broadcast_id: int
     line: str = ""
 
 
@@ -381,6 +486,11 @@ EVENT_TYPES: Final[dict[str, type[EventBody]]] = {
         ExternalSignalDelivered,
         ExternalSignalFailed,
         UpdateRequested,
+        PromiseResolved,
+        PromiseRejected,
+        PromiseTimedOut,
+        EventReceived,
+        BroadcastReceived,
         CancelRequested,
         WorkflowReset,
         WorkflowTerminated,
@@ -392,6 +502,12 @@ EVENT_TYPES: Final[dict[str, type[EventBody]]] = {
         ChildStarted,
         ChildCancelRequested,
         ExternalSignalInitiated,
+        PromiseCreated,
+        PromiseCancelled,
+        WaitStarted,
+        WaitCancelled,
+        EventPublished,
+        BroadcastThrown,
         UpdateAccepted,
         UpdateRejected,
         UpdateCompleted,

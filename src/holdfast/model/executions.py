@@ -104,6 +104,7 @@ class Execution(msgspec.Struct, kw_only=True):
     open_tasks: int = 0
     open_timers: int = 0
     open_children: int = 0
+    open_waits: int = 0
     epoch: int = 0
     nonce: int = 0
     crashes: int = 0
@@ -155,6 +156,7 @@ class TaskRow(msgspec.Struct, kw_only=True):
     details: Raw | None = None
     progress: float | None = None
     last_failure: Failure | None = None
+    deferred: bool = False
 
 
 DEADLINE_NO = 0
@@ -162,10 +164,13 @@ DEADLINE_NO = 0
 
 
 class TimerRow(msgspec.Struct, frozen=True, kw_only=True):
+    """`promise` names the promise that is out of time when it fires."""
+
     execution_id: str
     timer_no: int
     org: str
     fire_at: int
+    promise: str | None = None
 
 
 class WorkerRow(msgspec.Struct, kw_only=True):
@@ -190,13 +195,21 @@ class DefinitionRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RequestRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A client's request id with the answer it got, written with the effect."""
+    """An idempotency key with the answer it got, written with the effect.
+
+    It counts until `expires_at`; if it has started an execution, until that one is closed and `ttl` has passed since.
+    `subject` is what it has settled or made, for people.
+    """
 
     org: str
     request_id: str
     fingerprint: str
     answer: bytes
     created_at: int
+    ttl: int = 86_400_000_000
+    expires_at: int = 0
+    execution_id: str | None = None
+    subject: str | None = None
 
 
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):

@@ -115,6 +115,25 @@ class IfClosed(StrEnum):
     REJECT = "reject"
 
 
+class Delivery(StrEnum):
+    """Who gets a published event besides those that wait for it now."""
+
+    WAITERS = "waiters"
+    """Nobody: it is not kept."""
+    WAITERS_AND_FUTURE = "waiters_and_future"
+    """Whoever looks back, until it expires."""
+    CREATED_BEFORE = "created_before"
+    """Whoever looks back, if their execution was begun before it; nor do younger ones that wait now."""
+
+
+class Settlement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What settled a promise: by which way, under which idempotency key, by which published event."""
+
+    by: str
+    idempotency_key: str | None = None
+    event_id: int | None = None
+
+
 class Token(msgspec.Struct, frozen=True):
     """The right to write for an execution or task. The nonce keeps an old holder out even after a restored backup
     has made the counter run through the same numbers again."""

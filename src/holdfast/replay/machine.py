@@ -69,7 +69,7 @@ class Machine:
         self._steps: dict[int, StepRequest] = {}
         self._unstarted: list[StepRequest] = []
         # How many of each kind the program has asked for: their numbers.
-        self._made = {"task": 0, "timer": 0, "step": 0, "child": 0, "external_signal": 0}
+        self._made = {"task": 0, "timer": 0, "step": 0, "child": 0, "external_signal": 0, "promise": 0, "wait": 0}
         self._patches: dict[str, bool] = {}
         self._recorded_patches: set[str] = set()
         self._state_changes: dict[str, Payload | None] = {}
@@ -370,6 +370,35 @@ class Machine:
         """In order of creation. They alone keep no program alive: something else has to make one true."""
         return tuple(self._conditions)
 
+    # --- promises, events, broadcasts ---
+
+    def create_promise(self, command: Callable[[int, int | None], c.CreatePromise], slot: Slot, *, timed: bool) -> int:
+        """The time-out, too, is settled by the engine: it has a timer number but no slot of its own."""
+        number = self._next("promise")
+        timer_no = self._next("timer") if timed else None
+        self._command(command(number, timer_no))
+        self._slots["promise", number] = slot
+        return number
+
+    def cancel_promise(self, number: int, name: str, line: str) -> None:
+        if not self._stopped and self._slots.pop(("promise", number), None) is not None:
+            self._command(c.CancelPromise(promise_no=number, name=name, line=line))
+
+    def start_wait(self, command: Callable[[int], c.StartWait], slot: Slot) -> int:
+        number = self._next("wait")
+        self._command(command(number))
+        self._slots["wait", number] = slot
+        return number
+
+    def cancel_wait(self, number: int, line: str) -> None:
+        if not self._stopped and self._slots.pop(("wait", number), None) is not None:
+            self._command(c.CancelWait(wait_no=number, line=line))
+
+    def send(self, command: c.Publish | c.ThrowBroadcast) -> None:
+        """Something for others, of which this program hears no more."""
+        self.check_alive()
+        self._command(command)
+
     # --- changes of code ---
 
     def patched(self, patch_id: str, line: str) -> bool:
@@ -502,6 +531,11 @@ _KEYS: dict[type[Any], tuple[str, str]] = {
     e.ChildFailed: ("child", "child_no"),
     e.ExternalSignalDelivered: ("external_signal", "signal_no"),
     e.ExternalSignalFailed: ("external_signal", "signal_no"),
+    e.PromiseResolved: ("promise", "promise_no"),
+    e.PromiseRejected: ("promise", "promise_no"),
+    e.PromiseTimedOut: ("promise", "promise_no"),
+    e.EventReceived: ("wait", "wait_no"),
+    e.BroadcastReceived: ("wait", "wait_no"),
 }
 
 
@@ -517,6 +551,11 @@ _DELIVER: dict[type[Any], str] = {
     e.ChildFailed: "_on_outcome",
     e.ExternalSignalDelivered: "_on_outcome",
     e.ExternalSignalFailed: "_on_outcome",
+    e.PromiseResolved: "_on_outcome",
+    e.PromiseRejected: "_on_outcome",
+    e.PromiseTimedOut: "_on_outcome",
+    e.EventReceived: "_on_outcome",
+    e.BroadcastReceived: "_on_outcome",
     e.UpdateRequested: "_on_update",
     e.CancelRequested: "_on_cancel",
     e.WorkflowReset: "_on_reset",

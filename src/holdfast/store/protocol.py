@@ -30,6 +30,17 @@ from holdfast.model.executions import (
     TimerRow,
     WorkerRow,
 )
+from holdfast.model.messages import (
+    DeadEvent,
+    DeliveryRow,
+    EventKeyRow,
+    PromiseRow,
+    PublishedRow,
+    SubscriptionKind,
+    SubscriptionRow,
+    TokenRow,
+    TriggerRow,
+)
 
 Clock = Callable[[], int]
 TaskKey = tuple[str, int]
@@ -61,6 +72,35 @@ class TaskClaim(msgspec.Struct, frozen=True):
     limit: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventMatch:
+    """Ask for up to `limit` waits that an event, message or broadcast may settle, in the order of waiting: those that
+    demand no equality, and those that demand a value which `value_at` finds at their path.
+
+    Only waits with a number above `after` and, if given, below `bound`.
+    """
+
+    org: str
+    kind: SubscriptionKind
+    key: str
+    value_at: Callable[[str], str | None]
+    after: int = 0
+    bound: int | None = None
+    limit: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookBack:
+    """Ask for kept events of a key, the oldest first, for a wait that looks back."""
+
+    org: str
+    key: str
+    correlation: str | None
+    since_at: int
+    after: int
+    limit: int
+
+
 @dataclass(slots=True)
 class LoadPlan:
     """What a batch needs to see. Executions always come with their ready row.
@@ -81,6 +121,19 @@ class LoadPlan:
     children: set[TaskKey] = field(default_factory=set)
     unread: dict[str, tuple[int, tuple[int, ...]]] = field(default_factory=dict)
     calls_after: dict[str, int] = field(default_factory=dict)
+    promises: set[tuple[str, str]] = field(default_factory=set)
+    named_promises: set[tuple[str, str, str]] = field(default_factory=set)
+    tokens: set[str] = field(default_factory=set)
+    waits: set[TaskKey] = field(default_factory=set)
+    matches: list[EventMatch] = field(default_factory=list)
+    look_backs: list[LookBack] = field(default_factory=list)
+    event_keys: set[tuple[str, str]] = field(default_factory=set)
+    retained_per_key: int = 0
+    published: set[int] = field(default_factory=set)
+    dead_events: set[int] = field(default_factory=set)
+    expired_events: int = 0
+    deliveries: int = 0
+    numbering: bool = False
     due_timers: int = 0
     due_tasks: int = 0
     bereaved: int = 0
@@ -116,6 +169,20 @@ class Loaded:
     unread: dict[str, list[HistoryEvent]] = field(default_factory=dict)
     calls: dict[str, list[HistoryEvent]] = field(default_factory=dict)
     bereaved: list[tuple[str, str | None]] = field(default_factory=list)
+    promises: dict[tuple[str, str], PromiseRow] = field(default_factory=dict)
+    tokens: dict[str, TokenRow] = field(default_factory=dict)
+    subscriptions: dict[int, SubscriptionRow] = field(default_factory=dict)
+    matches: list[list[int]] = field(default_factory=list)
+    published: dict[int, PublishedRow] = field(default_factory=dict)
+    look_backs: dict[LookBack, list[PublishedRow]] = field(default_factory=dict)
+    waits: dict[TaskKey, int] = field(default_factory=dict)
+    event_keys: dict[tuple[str, str], EventKeyRow] = field(default_factory=dict)
+    oldest: dict[tuple[str, str], list[PublishedRow]] = field(default_factory=dict)
+    triggers: dict[tuple[str, str], list[TriggerRow]] = field(default_factory=dict)
+    dead_events: dict[int, DeadEvent] = field(default_factory=dict)
+    expired_events: list[PublishedRow] = field(default_factory=list)
+    deliveries: list[tuple[DeliveryRow, list[int]]] = field(default_factory=list)
+    last_id: int = 0
     due_timers: list[TimerRow] = field(default_factory=list)
     due_tasks: list[TaskKey] = field(default_factory=list)
     turn_claims: list[list[str]] = field(default_factory=list)
@@ -155,6 +222,20 @@ class Changes:
     deleted_workers: list[str] = field(default_factory=list)
     definitions: list[DefinitionRow] = field(default_factory=list)
     requests: list[RequestRow] = field(default_factory=list)
+    promises: dict[tuple[str, str], PromiseRow] = field(default_factory=dict)
+    tokens: list[TokenRow] = field(default_factory=list)
+    new_subscriptions: list[SubscriptionRow] = field(default_factory=list)
+    deleted_subscriptions: list[int] = field(default_factory=list)
+    purge_waits: list[str] = field(default_factory=list)
+    published: dict[int, PublishedRow] = field(default_factory=dict)
+    deleted_published: list[int] = field(default_factory=list)
+    event_keys: dict[tuple[str, str], EventKeyRow] = field(default_factory=dict)
+    triggers: list[TriggerRow] = field(default_factory=list)
+    dead_events: list[DeadEvent] = field(default_factory=list)
+    exhumed_events: list[int] = field(default_factory=list)
+    deliveries: dict[int, DeliveryRow] = field(default_factory=dict)
+    last_id: int | None = None
+    forget_messages_before: int | None = None
     dead_letters: list[DeadLetter] = field(default_factory=list)
     bury: list[tuple[str, int, str]] = field(default_factory=list)
     forget_requests_before: int | None = None

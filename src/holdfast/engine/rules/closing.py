@@ -26,6 +26,8 @@ def close(ws: Workspace, execution: Execution, state: State, body: EventBody, *,
         let_go(ws, execution)
     if execution.open_tasks or execution.open_timers:
         _drop_rows(ws, execution)
+    if execution.open_waits:
+        _drop_waits(ws, execution)
     if execution.open_children:
         # What becomes of them is decided page by page, see run_due.
         ws.expect(ws.now)
@@ -54,6 +56,14 @@ def _drop_rows(ws: Workspace, execution: Execution) -> None:
     # Sessions of other processes learn it from their next heartbeat.
     ws.work.extend((session, ExecutionEnded(execution.id)) for session in ws.place.local_sessions())
     execution.open_tasks = execution.open_timers = 0
+
+
+def _drop_waits(ws: Workspace, execution: Execution) -> None:
+    for key in [key for key in ws.loaded.waits if key[0] == execution.id]:
+        ws.loaded.subscriptions.pop(ws.loaded.waits.pop(key), None)
+    ws.changes.new_subscriptions = [row for row in ws.changes.new_subscriptions if row.execution_id != execution.id]
+    ws.changes.purge_waits.append(execution.id)
+    execution.open_waits = 0
 
 
 def bury_unread(ws: Workspace, execution: Execution, seqs: tuple[int, ...], seen: int) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from holdfast.engine.rules import children, tasks
+from holdfast.engine.rules import children, messages, promises, tasks
 from holdfast.engine.rules.closing import close, end_from_outside
 from holdfast.engine.rules.leases import wake
 from holdfast.engine.rules.signalling import check_signal, receive_signal
@@ -22,7 +22,8 @@ from holdfast.errors import ExecutionNotFound, HoldfastError, InvalidRequest, Wo
 from holdfast.model import commands as c
 from holdfast.model import events as e
 from holdfast.model.executions import DEADLINE_NO, Execution, State, TimerRow
-from holdfast.model.values import MICRO, Failure, IfRunning, ParentClose
+from holdfast.model.messages import SubscriptionKind
+from holdfast.model.values import MICRO, Delivery, Failure, IfRunning, ParentClose
 
 
 def apply(ws: Workspace, execution: Execution, command: c.Command, up_to: int) -> None:
@@ -202,6 +203,59 @@ def _target(ws: Workspace, execution: Execution, command: c.SignalExternal) -> E
     return ws.execution(execution.org, command.target)
 
 
+def _create_promise(ws: Workspace, execution: Execution, command: c.CreatePromise, up_to: int) -> None:
+    event = e.PromiseCreated(up_to=up_to, **asdict(command))
+    ws.append(execution, event)
+    promises.create(ws, execution, event)
+    messages.subscribe_promise(ws, execution, event)
+
+
+def _cancel_promise(ws: Workspace, execution: Execution, command: c.CancelPromise, up_to: int) -> None:
+    ws.append(execution, e.PromiseCancelled(up_to=up_to, **asdict(command)))
+    promises.cancel(ws, execution, command.name)
+
+
+def _start_wait(ws: Workspace, execution: Execution, command: c.StartWait, up_to: int) -> None:
+    event = e.WaitStarted(up_to=up_to, **asdict(command))
+    ws.append(execution, event)
+    messages.subscribe(ws, execution, event)
+
+
+def _cancel_wait(ws: Workspace, execution: Execution, command: c.CancelWait, up_to: int) -> None:
+    ws.append(execution, e.WaitCancelled(up_to=up_to, wait_no=command.wait_no, line=command.line))
+    ws.drop_wait(execution, command.wait_no)
+
+
+def publish(ws: Workspace, execution: Execution, command: c.Publish, up_to: int, candidates: list[int]) -> None:
+    """The event gets its number now; it reaches those who wait when the turn's own rows are written."""
+    event_id = messages.next_id(ws)
+    fields = asdict(command)
+    ws.append(execution, e.EventPublished(up_to=up_to, event_id=event_id, **fields))
+    sending = messages.Sending(
+        org=execution.org,
+        kind=SubscriptionKind.EVENT if command.correlation is None else SubscriptionKind.MESSAGE,
+        key=command.key,
+        data=command.data,
+        correlation=command.correlation,
+        expire_after_s=command.expire_after_s,
+        delivery=Delivery(command.delivery),
+        consume=command.consume,
+    )
+    ws.afterwards.append(lambda: _drop(messages.send(ws, sending, candidates, number=event_id)))
+
+
+def throw(ws: Workspace, execution: Execution, command: c.ThrowBroadcast, up_to: int, candidates: list[int]) -> None:
+    """What the same turn waits for is there before the throw takes effect."""
+    number = messages.next_id(ws)
+    ws.append(execution, e.BroadcastThrown(up_to=up_to, name=command.name, broadcast_id=number, line=command.line))
+    sending = messages.Sending(org=execution.org, kind=SubscriptionKind.BROADCAST, key=command.name)
+    ws.afterwards.append(lambda: _drop(messages.send(ws, sending, candidates, number=number)))
+
+
+def _drop(_: object) -> None:
+    """Nobody waits for this answer."""
+
+
 def _tell(ws: Workspace, execution: Execution, answer: e.EventBody) -> None:
     ws.append(execution, answer)
     wake(ws, execution)
@@ -306,6 +360,10 @@ _APPLY: dict[type[Any], Callable[[Workspace, Execution, Any, int], None]] = {
     c.StartChild: _start_child,
     c.CancelChild: _cancel_child,
     c.SignalExternal: _signal_external,
+    c.CreatePromise: _create_promise,
+    c.CancelPromise: _cancel_promise,
+    c.StartWait: _start_wait,
+    c.CancelWait: _cancel_wait,
     c.AcceptUpdate: _append_as(e.UpdateAccepted),
     c.RejectUpdate: _append_as(e.UpdateRejected),
     c.CompleteUpdate: _append_as(e.UpdateCompleted),

@@ -15,6 +15,7 @@ from holdfast.contract.workers import Work
 from holdfast.errors import ExecutionNotFound, StaleAttempt
 from holdfast.model.events import EventBody, HistoryEvent
 from holdfast.model.executions import CLOSED_STATUS, Execution, TaskRow, TimerRow
+from holdfast.model.messages import DeliveryRow, SubscriptionRow
 from holdfast.model.values import Token
 from holdfast.store.protocol import Changes, Loaded, TaskKey
 
@@ -57,6 +58,7 @@ class Workspace:
         "changes",
         "closed",
         "config",
+        "delivered",
         "due_at",
         "entropy",
         "granted",
@@ -81,6 +83,8 @@ class Workspace:
         self.told: dict[str, Execution] = {}
         self.work: list[tuple[str, Work]] = []
         self.closed: list[tuple[tuple[str, str], Outcome]] = []
+        self.delivered: list[DeliveryRow] = []
+        """Deliveries that have reached their last page."""
         self.due_at: int | None = None
         self._new: set[str] = set()
         self._new_tasks: set[TaskKey] = set()
@@ -194,6 +198,34 @@ class Workspace:
         else:
             self.changes.new_timers.remove(fresh)
         return True
+
+    def forget_timer(self, execution: Execution, timer_no: int) -> None:
+        """As `drop_timer`, for a timer that is known to run though it was not loaded."""
+        key = (execution.id, timer_no)
+        self.loaded.timers.setdefault(
+            key, TimerRow(execution_id=execution.id, timer_no=timer_no, org=execution.org, fire_at=0)
+        )
+        self.drop_timer(execution, timer_no)
+
+    def add_wait(self, execution: Execution, wait: SubscriptionRow) -> None:
+        execution.open_waits += 1
+        self.touch(execution)
+        self.loaded.subscriptions[wait.id] = wait
+        self.loaded.waits[wait.execution_id, wait.wait_no] = wait.id
+        self.changes.new_subscriptions.append(wait)
+
+    def drop_wait(self, execution: Execution, wait_no: int) -> None:
+        """The wait is over, if it was still there."""
+        number = self.loaded.waits.pop((execution.id, wait_no), None)
+        if number is None:
+            return
+        wait = self.loaded.subscriptions.pop(number)
+        execution.open_waits -= 1
+        self.touch(execution)
+        if wait in self.changes.new_subscriptions:
+            self.changes.new_subscriptions.remove(wait)
+        else:
+            self.changes.deleted_subscriptions.append(number)
 
     def expect(self, at: int | None) -> None:
         """Something becomes due at this instant: the services should look then."""

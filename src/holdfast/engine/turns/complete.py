@@ -10,10 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.contract.workers import CompleteTurn, TurnAnswer, TurnVerdict
+from holdfast.engine.messages.matching import plan_sending
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules import commands
 from holdfast.engine.rules.closing import bury, bury_unread
 from holdfast.engine.rules.leases import check_holder, let_go
+from holdfast.engine.rules.messages import look_back_of
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.errors import InvalidRequest
 from holdfast.model import commands as c
@@ -26,7 +28,7 @@ CLOSE_ROUNDS = 3
 
 
 class Complete(Operation[CompleteTurn, TurnAnswer]):
-    __slots__ = ()
+    __slots__ = ("_matches",)
     PATIENT = True
     FREES = "turn"
 
@@ -34,8 +36,12 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
         request = self.request
         plan.executions.add(request.execution_id)
         turns = request.turns if request.after_steps is None else (*request.turns, request.after_steps)
+        self._matches: dict[int, int] = {}
         for turn in turns:
             for command in turn.commands:
+                if isinstance(command, c.Publish | c.ThrowBroadcast):
+                    self._matches[id(command)] = len(plan.matches)
+                    plan_sending(plan, request.org, command)
                 need = _NEEDS.get(type(command))
                 if need is not None:
                     need(plan, request, command)
@@ -106,7 +112,14 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
         for command in turn.commands:
             if isinstance(command, CLOSING):
                 self._prepare_end(ws, execution, command)
-            commands.apply(ws, execution, command, turn.up_to)
+            if isinstance(command, c.Publish):
+                candidates = ws.loaded.matches[self._matches[id(command)]]
+                commands.publish(ws, execution, command, turn.up_to, candidates)
+            elif isinstance(command, c.ThrowBroadcast):
+                candidates = ws.loaded.matches[self._matches[id(command)]]
+                commands.throw(ws, execution, command, turn.up_to, candidates)
+            else:
+                commands.apply(ws, execution, command, turn.up_to)
         # A turn that leaves no row of its own is recorded by this one: replay must know that it took place.
         if execution.is_open and (releasing or leave_row):
             ws.append(
@@ -195,6 +208,22 @@ def _need_next_run(plan: LoadPlan, request: CompleteTurn, command: c.ContinueWor
     plan.definitions.add((request.org, command.kind))
 
 
+def _need_promise(plan: LoadPlan, request: CompleteTurn, command: c.CreatePromise | c.CancelPromise) -> None:
+    plan.promises.add((request.execution_id, command.name))
+    plan.numbering = True
+
+
+def _need_for_wait(plan: LoadPlan, request: CompleteTurn, command: c.StartWait) -> None:
+    plan.numbering = True
+    if command.since_at is not None:
+        plan.look_backs.append(look_back_of(request.org, command))
+        plan.event_keys.add((request.org, command.key))
+
+
+def _need_wait(plan: LoadPlan, request: CompleteTurn, command: c.CancelWait) -> None:
+    plan.waits.add((request.execution_id, command.wait_no))
+
+
 _NEEDS: dict[type[Any], Callable[[LoadPlan, CompleteTurn, Any], None]] = {
     c.CancelTask: _need_task,
     c.CancelTimer: _need_timer,
@@ -202,4 +231,8 @@ _NEEDS: dict[type[Any], Callable[[LoadPlan, CompleteTurn, Any], None]] = {
     c.CancelChild: _need_child,
     c.SignalExternal: _need_target,
     c.ContinueWorkflow: _need_next_run,
+    c.CreatePromise: _need_promise,
+    c.CancelPromise: _need_promise,
+    c.StartWait: _need_for_wait,
+    c.CancelWait: _need_wait,
 }

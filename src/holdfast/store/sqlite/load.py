@@ -9,6 +9,7 @@ from itertools import islice
 
 from holdfast.store.protocol import Loaded, LoadPlan, TaskClaim, TaskKey, TurnClaim
 from holdfast.store.sqlite.cache import Cache
+from holdfast.store.sqlite.load_messages import MessageLoad
 from holdfast.store.sqlite.rows import (
     row_to_definition,
     row_to_event,
@@ -59,6 +60,8 @@ class _Load:
 
     def run(self) -> Loaded:
         plan = self.plan
+        if plan.requests:
+            self.load_requests()
         if plan.workflow_keys:
             self.load_workflow_keys()
         if plan.workers or plan.expired_workers or plan.held_by:
@@ -71,6 +74,7 @@ class _Load:
             self.load_due()
         if plan.timers:
             self.load_timers()
+        self.load_messages()
         if self.tasks:
             self.load_tasks()
         if plan.children or plan.bereaved:
@@ -80,8 +84,6 @@ class _Load:
             self.load_parents()
         if plan.unread or plan.calls_after:
             self.load_unread()
-        if plan.requests:
-            self.load_requests()
         if plan.definitions:
             self.load_definitions()
         return self.loaded
@@ -175,6 +177,12 @@ class _Load:
             loaded.due_tasks.append((row[0], row[1]))
             self.tasks.add((row[0], row[1]))
 
+    def load_messages(self) -> None:
+        due = {(timer.execution_id, timer.promise) for timer in self.loaded.due_timers if timer.promise is not None}
+        MessageLoad(
+            self.connection, self.plan, self.loaded, executions=self.executions, tasks=self.tasks, due_promises=due
+        ).run()
+
     def load_timers(self) -> None:
         for row in _TIMERS.fetch(self.connection, sorted(self.plan.timers)):
             self.loaded.timers[row[0], row[1]] = row_to_timer(row)
@@ -240,8 +248,11 @@ class _Load:
                 known[row[0]] = found[row[0]] = row_to_head(row)
 
     def load_requests(self) -> None:
+        """First: what they have started counts for how long they do."""
         for row in _REQUESTS.fetch(self.connection, sorted(self.plan.requests)):
-            self.loaded.requests[row[0], row[1]] = row_to_request(row)
+            found = self.loaded.requests[row[0], row[1]] = row_to_request(row)
+            if found.execution_id is not None:
+                self.executions.add(found.execution_id)
 
     def load_definitions(self) -> None:
         known = self.cache.definitions

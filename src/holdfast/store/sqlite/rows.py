@@ -29,6 +29,7 @@ from holdfast.store.sqlite.statements import Row
 
 HEAD_COLUMNS: Final = tuple(name for name in Execution.__struct_fields__ if name != "ready")
 TASK_COLUMNS: Final = TaskRow.__struct_fields__
+REQUEST_COLUMNS: Final = RequestRow.__struct_fields__
 
 _STATES: Final = {state.value: state for state in State}
 
@@ -65,6 +66,7 @@ def head_to_row(e: Execution) -> Row:
         e.open_tasks,
         e.open_timers,
         e.open_children,
+        e.open_waits,
         e.epoch,
         e.nonce,
         e.crashes,
@@ -92,6 +94,7 @@ def progress_to_row(e: Execution) -> Row:
         e.open_tasks,
         e.open_timers,
         e.open_children,
+        e.open_waits,
         e.epoch,
         e.nonce,
         e.close_rounds,
@@ -165,6 +168,7 @@ def task_to_row(t: TaskRow) -> Row:
         bytes(t.details).decode() if t.details is not None else "",
         t.progress,
         _text(t.last_failure) if t.last_failure is not None else "",
+        1 if t.deferred else 0,
     )
 
 
@@ -177,11 +181,12 @@ def row_to_task(row: Row) -> TaskRow:
         fields["details"] = Raw(fields["details"])
     if fields["last_failure"] is not None:
         fields["last_failure"] = _decode_failure(fields["last_failure"])
+    fields["deferred"] = fields["deferred"] == 1
     return TaskRow(**fields)
 
 
 def row_to_timer(row: Row) -> TimerRow:
-    return TimerRow(execution_id=row[0], timer_no=row[1], org=row[2], fire_at=row[3])
+    return TimerRow(execution_id=row[0], timer_no=row[1], org=row[2], fire_at=row[3], promise=row[4])
 
 
 def row_to_worker(row: Row) -> WorkerRow:
@@ -193,7 +198,21 @@ def row_to_definition(row: Row) -> DefinitionRow:
 
 
 def row_to_request(row: Row) -> RequestRow:
-    return RequestRow(org=row[0], request_id=row[1], fingerprint=row[2], answer=row[3], created_at=row[4])
+    return RequestRow(**dict(zip(REQUEST_COLUMNS, row, strict=True)))
+
+
+def request_to_row(r: RequestRow) -> Row:
+    return (
+        r.org,
+        r.request_id,
+        r.fingerprint,
+        r.answer,
+        r.created_at,
+        r.ttl,
+        r.expires_at,
+        r.execution_id or "",
+        r.subject or "",
+    )
 
 
 def row_to_dead_letter(row: Row) -> DeadLetter:

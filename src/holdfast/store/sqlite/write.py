@@ -5,8 +5,16 @@ from __future__ import annotations
 import sqlite3
 
 from holdfast.store.protocol import Changes
-from holdfast.store.sqlite.rows import event_to_row, head_to_row, progress_to_row, ready_to_row, task_to_row
+from holdfast.store.sqlite.rows import (
+    event_to_row,
+    head_to_row,
+    progress_to_row,
+    ready_to_row,
+    request_to_row,
+    task_to_row,
+)
 from holdfast.store.sqlite.statements import rows, statement
+from holdfast.store.sqlite.write_messages import write_messages
 
 _INSERT_EXECUTIONS = rows("executions", "insert")
 _UPDATE_EXECUTIONS = rows("executions", "update")
@@ -44,6 +52,7 @@ def write(connection: sqlite3.Connection, changes: Changes, now: int) -> None:
     _write_metadata(connection, changes)
     _write_tasks(connection, changes)
     _write_timers(connection, changes)
+    write_messages(connection, changes)
     _write_rare(connection, changes)
     for execution_id, seq, reason in changes.bury:
         connection.execute(_BURY, (reason, now, execution_id, seq))
@@ -88,7 +97,7 @@ def _write_tasks(connection: sqlite3.Connection, changes: Changes) -> None:
 
 
 def _write_timers(connection: sqlite3.Connection, changes: Changes) -> None:
-    new = [(timer.execution_id, timer.timer_no, timer.org, timer.fire_at) for timer in changes.new_timers]
+    new = [(row.execution_id, row.timer_no, row.org, row.fire_at, row.promise or "") for row in changes.new_timers]
     _INSERT_TIMERS.execute(connection, new)
     _DELETE_TIMERS.delete(connection, changes.deleted_timers)
     _PURGE_TIMERS.delete(connection, [(execution_id,) for execution_id in changes.purge])
@@ -100,7 +109,7 @@ def _write_rare(connection: sqlite3.Connection, changes: Changes) -> None:
     _DELETE_WORKERS.delete(connection, [(worker,) for worker in changes.deleted_workers])
     definitions = [(d.org, d.kind, d.version, d.build, d.registered_at) for d in changes.definitions]
     _UPSERT_DEFINITIONS.execute(connection, definitions)
-    requests = [(r.org, r.request_id, r.fingerprint, r.answer, r.created_at) for r in changes.requests]
+    requests = [request_to_row(request) for request in changes.requests]
     _UPSERT_REQUESTS.execute(connection, requests)
     dead = [(letter.execution_id, letter.seq, letter.org, letter.reason, letter.at) for letter in changes.dead_letters]
     _INSERT_DEAD_LETTERS.execute(connection, dead)

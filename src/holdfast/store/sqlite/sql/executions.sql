@@ -1,23 +1,24 @@
 -- name: insert
 -- New heads; an id that exists already is an error.
 INSERT INTO holdfast_executions (id, org, workflow_id, kind, version, queue, priority, state, created_at, updated_at, closed_at,
-    last_seq, seen_seq, call_seq, signal_count, open_tasks, open_timers, open_children, epoch, nonce, crashes,
-    close_rounds, cancel_requested, waiting_for, stuck, metadata, parent_id, child_no, on_parent_close, successor)
-VALUES /*row*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULLIF(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+    last_seq, seen_seq, call_seq, signal_count, open_tasks, open_timers, open_children, open_waits, epoch, nonce,
+    crashes, close_rounds, cancel_requested, waiting_for, stuck, metadata, parent_id, child_no, on_parent_close, successor)
+VALUES /*row*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULLIF(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
     NULLIF(?, ''), NULLIF(?, ''), NULLIF(?, ''), NULLIF(?, ''), ?, NULLIF(?, ''), NULLIF(?, ''))/*end*/;
 
 -- name: update
 -- Heads that changed. An upsert, because a statement over many rows releases the GIL once, not once per row.
 INSERT INTO holdfast_executions (id, org, workflow_id, kind, version, queue, priority, state, created_at, updated_at, closed_at,
-    last_seq, seen_seq, call_seq, signal_count, open_tasks, open_timers, open_children, epoch, nonce, crashes,
-    close_rounds, cancel_requested, waiting_for, stuck, metadata, parent_id, child_no, on_parent_close, successor)
-VALUES /*row*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULLIF(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+    last_seq, seen_seq, call_seq, signal_count, open_tasks, open_timers, open_children, open_waits, epoch, nonce,
+    crashes, close_rounds, cancel_requested, waiting_for, stuck, metadata, parent_id, child_no, on_parent_close, successor)
+VALUES /*row*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULLIF(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
     NULLIF(?, ''), NULLIF(?, ''), NULLIF(?, ''), NULLIF(?, ''), ?, NULLIF(?, ''), NULLIF(?, ''))/*end*/
 ON CONFLICT (id) DO UPDATE SET version = excluded.version, queue = excluded.queue, priority = excluded.priority,
     state = excluded.state, updated_at = excluded.updated_at, closed_at = excluded.closed_at,
     last_seq = excluded.last_seq, seen_seq = excluded.seen_seq, call_seq = excluded.call_seq,
     signal_count = excluded.signal_count, open_tasks = excluded.open_tasks, open_timers = excluded.open_timers,
-    open_children = excluded.open_children, epoch = excluded.epoch, nonce = excluded.nonce, crashes = excluded.crashes, close_rounds = excluded.close_rounds,
+    open_children = excluded.open_children, open_waits = excluded.open_waits, epoch = excluded.epoch,
+    nonce = excluded.nonce, crashes = excluded.crashes, close_rounds = excluded.close_rounds,
     cancel_requested = excluded.cancel_requested, waiting_for = excluded.waiting_for, stuck = excluded.stuck,
     metadata = excluded.metadata, parent_id = excluded.parent_id, child_no = excluded.child_no,
     on_parent_close = excluded.on_parent_close, successor = excluded.successor;
@@ -26,13 +27,13 @@ ON CONFLICT (id) DO UPDATE SET version = excluded.version, queue = excluded.queu
 -- Heads that have gone on in the state they were in. The constants stand for columns that never change or did not; no
 -- indexed column is written.
 INSERT INTO holdfast_executions (id, org, workflow_id, kind, version, queue, priority, state, created_at, updated_at,
-    last_seq, seen_seq, call_seq, signal_count, open_tasks, open_timers, open_children, epoch, nonce, crashes,
-    close_rounds, cancel_requested, waiting_for)
-VALUES /*row*/(?, '-', '-', '-', '-', '-', 0, 'OPEN', 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, NULLIF(?, ''))/*end*/
+    last_seq, seen_seq, call_seq, signal_count, open_tasks, open_timers, open_children, open_waits, epoch, nonce,
+    crashes, close_rounds, cancel_requested, waiting_for)
+VALUES /*row*/(?, '-', '-', '-', '-', '-', 0, 'OPEN', 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, NULLIF(?, ''))/*end*/
 ON CONFLICT (id) DO UPDATE SET updated_at = excluded.updated_at, last_seq = excluded.last_seq,
     seen_seq = excluded.seen_seq, call_seq = excluded.call_seq, signal_count = excluded.signal_count,
     open_tasks = excluded.open_tasks, open_timers = excluded.open_timers, open_children = excluded.open_children,
-    epoch = excluded.epoch, nonce = excluded.nonce, close_rounds = excluded.close_rounds, cancel_requested = excluded.cancel_requested,
+    open_waits = excluded.open_waits, epoch = excluded.epoch, nonce = excluded.nonce, close_rounds = excluded.close_rounds, cancel_requested = excluded.cancel_requested,
     waiting_for = excluded.waiting_for;
 
 -- name: by_id
@@ -70,7 +71,7 @@ SELECT h.* FROM holdfast_heads AS h WHERE h.org = ? AND h.kind = ? AND h.id < ?;
 -- the order of their ids (the plus keeps SQLite from the claiming index, which would mean sorting them).
 SELECT r.execution_id AS id, h.org, h.workflow_id, h.kind, h.version, h.queue, h.priority, h.state, h.created_at,
     h.updated_at, h.closed_at, h.last_seq, h.seen_seq, h.call_seq, h.signal_count, h.open_tasks, h.open_timers,
-    h.open_children, h.epoch, h.nonce, h.crashes, h.close_rounds, h.cancel_requested, h.waiting_for, h.stuck,
+    h.open_children, h.open_waits, h.epoch, h.nonce, h.crashes, h.close_rounds, h.cancel_requested, h.waiting_for, h.stuck,
     h.metadata, h.parent_id, h.child_no, h.on_parent_close, h.successor,
     r.since_at, r.not_before_at, r.worker, r.news, r.avoid_build
 FROM holdfast_ready AS r CROSS JOIN holdfast_executions AS h ON h.id = r.execution_id
@@ -88,7 +89,7 @@ SELECT h.* FROM holdfast_heads AS h WHERE h.org = ? AND h.id = ? AND h.id < ? AN
 -- One branch of a page: the executions with one tag, in the order of their ids.
 SELECT m.execution_id AS id, h.org, h.workflow_id, h.kind, h.version, h.queue, h.priority, h.state, h.created_at,
     h.updated_at, h.closed_at, h.last_seq, h.seen_seq, h.call_seq, h.signal_count, h.open_tasks, h.open_timers,
-    h.open_children, h.epoch, h.nonce, h.crashes, h.close_rounds, h.cancel_requested, h.waiting_for, h.stuck,
+    h.open_children, h.open_waits, h.epoch, h.nonce, h.crashes, h.close_rounds, h.cancel_requested, h.waiting_for, h.stuck,
     h.metadata, h.parent_id, h.child_no, h.on_parent_close, h.successor,
     r.since_at, r.not_before_at, r.worker, r.news, r.avoid_build
 FROM holdfast_metadata AS m CROSS JOIN holdfast_executions AS h ON h.id = m.execution_id

@@ -1,0 +1,1 @@
+"""Operations on published events, messages and broadcasts."""

@@ -1,0 +1,44 @@
+"""Publish an event or a message: to those who wait for it, and to those who will look back."""
+
+from __future__ import annotations
+
+from holdfast.contract.messages import PublishAnswer, PublishEvent
+from holdfast.engine.messages.matching import plan_sending
+from holdfast.engine.operation import Operation
+from holdfast.engine.rules.messages import Sending, send
+from holdfast.engine.rules.workspace import Workspace
+from holdfast.model.messages import SubscriptionKind
+from holdfast.store.protocol import LoadPlan
+
+
+class Publish(Operation[PublishEvent, PublishAnswer]):
+    __slots__ = ("_match",)
+    ANSWER = PublishAnswer
+
+    def plan(self, plan: LoadPlan) -> None:
+        self._match = len(plan.matches)
+        plan_sending(plan, self.request.org, self.request)
+
+    def decide(self, ws: Workspace) -> PublishAnswer:
+        request = self.request
+        sending = Sending(
+            org=request.org,
+            kind=SubscriptionKind.EVENT if request.correlation is None else SubscriptionKind.MESSAGE,
+            key=request.key,
+            data=request.data,
+            correlation=request.correlation,
+            expire_after_s=request.expire_after_s,
+            delivery=request.delivery,
+            consume=request.consume,
+            idempotency_key=request.request_id,
+        )
+        sent = send(ws, sending, ws.loaded.matches[self._match])
+        return PublishAnswer(
+            event_id=sent.id,
+            delivered=sent.delivered,
+            retained=sent.retained,
+            started=sent.started,
+            done=sent.done,
+            idempotency_key_used=request.request_id is not None,
+            idempotency_key_new=request.request_id is not None,
+        )

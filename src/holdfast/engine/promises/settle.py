@@ -1,0 +1,135 @@
+"""Settle a promise, or finish a task, from outside: the first settlement wins for ever."""
+
+from __future__ import annotations
+
+from holdfast.contract.messages import SettleAnswer, SettlePromise
+from holdfast.engine.operation import Operation
+from holdfast.engine.rules import promises, tasks
+from holdfast.engine.rules.starting import open_execution
+from holdfast.engine.rules.workspace import Workspace
+from holdfast.errors import ExecutionClosed, PromiseNotFound, StaleAttempt
+from holdfast.model.executions import Execution
+from holdfast.model.messages import PromiseRow, PromiseState, TokenRow
+from holdfast.model.values import MICRO, Settlement
+from holdfast.store.protocol import LoadPlan
+
+
+class Settle(Operation[SettlePromise, SettleAnswer]):
+    __slots__ = ()
+    ANSWER = SettleAnswer
+
+    def plan(self, plan: LoadPlan) -> None:
+        request = self.request
+        if request.token_hash is not None:
+            plan.tokens.add(request.token_hash)
+        elif request.promise_id is not None:
+            execution_id, _, name = request.promise_id.partition(":")
+            plan.promises.add((execution_id, name))
+        elif request.workflow_id is not None and request.name is not None:
+            plan.workflow_keys.add((request.org, request.workflow_id))
+            plan.named_promises.add((request.org, request.workflow_id, request.name))
+
+    def decide(self, ws: Workspace) -> SettleAnswer:
+        request = self.request
+        if request.token_hash is not None:
+            token = ws.loaded.tokens.get(request.token_hash)
+            if token is None or token.org != request.org:
+                raise PromiseNotFound("no promise or task has this token: check it, it may be cut short")
+            if token.task_no is not None:
+                return self._finish_task(ws, token)
+            execution_id, name, by = token.execution_id, token.promise or "", "token"
+        elif request.promise_id is not None:
+            execution_id, _, name = request.promise_id.partition(":")
+            by = "id"
+        else:
+            execution_id, name, by = self._named(ws), request.name or "", "name"
+        return self._settle(ws, execution_id, name, by)
+
+    def _named(self, ws: Workspace) -> str:
+        request = self.request
+        workflow_id = request.workflow_id or ""
+        execution = open_execution(ws, request.org, workflow_id)
+        if execution is not None:
+            return execution.id
+        return ws.loaded.workflow_keys.get((request.org, workflow_id), workflow_id)
+
+    def _settle(self, ws: Workspace, execution_id: str, name: str, by: str) -> SettleAnswer:
+        request = self.request
+        execution = ws.loaded.executions.get(execution_id)
+        promise = ws.loaded.promises.get((execution_id, name))
+        if execution is None or execution.org != request.org:
+            raise self._unknown(f"{execution_id}:{name}")
+        settlement = Settlement(by=by, idempotency_key=request.request_id)
+        settled = promises.Settled(
+            PromiseState.RESOLVED if request.failure is None else PromiseState.REJECTED,
+            value=request.value,
+            failure=request.failure,
+            by=settlement,
+        )
+        if promise is None:
+            return self._answer(self._settle_early(ws, execution, name, settled), first=True)
+        return self._answer(promise, first=promises.settle(ws, execution, promise, settled))
+
+    def _settle_early(
+        self, ws: Workspace, execution: Execution, name: str, settled: promises.Settled
+    ) -> PromiseRow:
+        if not self.request.allow_early:
+            raise self._unknown(f"{execution.id}:{name}")
+        if not execution.is_open:
+            raise ExecutionClosed(
+                f"execution {execution.id} is closed ({execution.status}) and has never had a promise {name!r}",
+                execution_id=execution.id,
+                status=execution.status.value,
+            )
+        ttl_s = ws.config.request_ttl_s if self.request.ttl_s is None else self.request.ttl_s
+        return promises.settle_early(
+            ws, execution, name, settled=settled, expires_at=ws.now + int(ttl_s * MICRO)
+        )
+
+    def _unknown(self, promise_id: str) -> PromiseNotFound:
+        return PromiseNotFound(
+            f"no promise {promise_id!r} in org {self.request.org!r}: its workflow has not made it (yet); with "
+            "allow_early it can be settled in advance",
+            promise_id=promise_id,
+        )
+
+    def _answer(self, promise: PromiseRow, *, first: bool) -> SettleAnswer:
+        used = self.request.request_id is not None
+        return SettleAnswer(
+            promise_id=promise.id,
+            state=promise.state,
+            already_resolved=not first,
+            value=promise.value,
+            failure=promise.failure,
+            idempotency_key_used=used,
+            idempotency_key_new=used,
+        )
+
+    def _finish_task(self, ws: Workspace, token: TokenRow) -> SettleAnswer:
+        """By the same path as a worker's report: only the attempt that the token was given to counts."""
+        request = self.request
+        assert token.task_no is not None, "a token of a task"
+        execution = ws.loaded.executions[token.execution_id]
+        task = ws.loaded.tasks.get((token.execution_id, token.task_no))
+        if task is None or task.attempt != token.attempt or not execution.is_open:
+            raise StaleAttempt(
+                f"attempt {token.attempt} of task {token.task_no} of execution {token.execution_id} is over; its "
+                "completion was not recorded",
+                execution_id=token.execution_id,
+                task_no=token.task_no,
+                attempt=token.attempt,
+            )
+        if request.failure is None:
+            tasks.complete(ws, execution, task, request.value)
+        else:
+            tasks.fail_attempt(ws, execution, task, request.failure)
+        used = request.request_id is not None
+        return SettleAnswer(
+            promise_id=f"{token.execution_id}:task:{token.task_no}",
+            state=PromiseState.RESOLVED if request.failure is None else PromiseState.REJECTED,
+            already_resolved=False,
+            value=request.value,
+            failure=request.failure,
+            idempotency_key_used=used,
+            idempotency_key_new=used,
+        )

@@ -1,0 +1,141 @@
+"""Promises: made by a turn, settled once and for ever, by whoever comes first."""
+
+from __future__ import annotations
+
+from holdfast.engine.rules.leases import wake
+from holdfast.engine.rules.workspace import Workspace
+from holdfast.errors import ExecutionClosed
+from holdfast.model import events as e
+from holdfast.model.executions import Execution, TimerRow
+from holdfast.model.messages import PromiseRow, PromiseState, TokenRow
+from holdfast.model.values import NULL, Failure, Payload, Settlement
+
+
+def create(ws: Workspace, execution: Execution, event: e.PromiseCreated) -> None:
+    """The row, its token and its time-out. One that was settled in advance is told of it afterwards."""
+    key = (execution.id, event.name)
+    early = ws.loaded.promises.get(key)
+    ws.changes.tokens.append(
+        TokenRow(token_hash=event.token_hash, org=execution.org, execution_id=execution.id, promise=event.name)
+    )
+    if early is not None and (early.expires_at is None or early.expires_at > ws.now):
+        early.promise_no = event.promise_no
+        early.expires_at = None
+        ws.changes.promises[key] = early
+        ws.afterwards.append(lambda: _tell(ws, execution, early))
+        return
+    promise = PromiseRow(
+        execution_id=execution.id,
+        name=event.name,
+        org=execution.org,
+        promise_no=event.promise_no,
+        state=PromiseState.PENDING,
+        created_at=ws.now,
+        event_key=event.event_key,
+        timer_no=event.timer_no,
+    )
+    ws.loaded.promises[key] = ws.changes.promises[key] = promise
+    if event.timer_no is not None and event.expires_at is not None:
+        row = TimerRow(
+            execution_id=execution.id,
+            timer_no=event.timer_no,
+            org=execution.org,
+            fire_at=event.expires_at,
+            promise=event.name,
+        )
+        ws.add_timer(execution, row)
+
+
+def settle_early(
+    ws: Workspace, execution: Execution, name: str, *, settled: Settled, expires_at: int
+) -> PromiseRow:
+    """Keep a settlement for a promise that is not there yet."""
+    promise = PromiseRow(
+        execution_id=execution.id,
+        name=name,
+        org=execution.org,
+        promise_no=0,
+        state=settled.state,
+        created_at=ws.now,
+        value=settled.value,
+        failure=settled.failure,
+        settled_at=ws.now,
+        settled_by=settled.by,
+        expires_at=expires_at,
+    )
+    ws.loaded.promises[execution.id, name] = ws.changes.promises[execution.id, name] = promise
+    return promise
+
+
+class Settled:
+    """How a promise is to end."""
+
+    __slots__ = ("by", "failure", "state", "value")
+
+    def __init__(
+        self,
+        state: PromiseState,
+        *,
+        value: Payload = NULL,
+        failure: Failure | None = None,
+        by: Settlement | None = None,
+    ) -> None:
+        self.state = state
+        self.value = value
+        self.failure = failure
+        self.by = by
+
+
+def settle(ws: Workspace, execution: Execution, promise: PromiseRow, settled: Settled) -> bool:
+    """Whether this settlement is the first: every later one changes nothing."""
+    if promise.state is not PromiseState.PENDING:
+        return False
+    check_open(execution, promise)
+    _end(ws, execution, promise, settled)
+    _tell(ws, execution, promise)
+    return True
+
+
+def cancel(ws: Workspace, execution: Execution, name: str) -> None:
+    """Its workflow no longer wants it."""
+    promise = ws.loaded.promises.get((execution.id, name))
+    if promise is not None and promise.state is PromiseState.PENDING:
+        _end(ws, execution, promise, Settled(PromiseState.CANCELLED))
+
+
+def check_open(execution: Execution, promise: PromiseRow) -> None:
+    if not execution.is_open:
+        raise ExecutionClosed(
+            f"promise {promise.id} was never settled, and its execution is closed ({execution.status})",
+            execution_id=execution.id,
+            status=execution.status.value,
+        )
+
+
+def _end(ws: Workspace, execution: Execution, promise: PromiseRow, settled: Settled) -> None:
+    promise.state = settled.state
+    promise.value = settled.value
+    promise.failure = settled.failure
+    promise.settled_by = settled.by
+    promise.settled_at = ws.now
+    ws.changes.promises[execution.id, promise.name] = promise
+    if promise.timer_no is not None:
+        ws.forget_timer(execution, promise.timer_no)
+    if promise.event_key is not None:
+        ws.drop_wait(execution, -promise.promise_no)
+
+
+def _tell(ws: Workspace, execution: Execution, promise: PromiseRow) -> None:
+    ws.append(execution, outcome(promise))
+    wake(ws, execution)
+
+
+def outcome(promise: PromiseRow) -> e.EventBody:
+    """A settled promise as the history of its execution tells it."""
+    number, name = promise.promise_no, promise.name
+    if promise.state is PromiseState.RESOLVED:
+        return e.PromiseResolved(promise_no=number, name=name, value=promise.value, settled_by=promise.settled_by)
+    if promise.state is PromiseState.REJECTED:
+        assert promise.failure is not None, "rejected with a failure"
+        return e.PromiseRejected(promise_no=number, name=name, failure=promise.failure, settled_by=promise.settled_by)
+    return e.PromiseTimedOut(promise_no=number, name=name)

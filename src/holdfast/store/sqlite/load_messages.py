@@ -1,0 +1,203 @@
+"""Answers the part of a batch's plan that is about promises, subscriptions, published events and deliveries.
+
+Whatever it finds names executions, which are added to those that the batch wants.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+
+from holdfast.expressions.lookups import reader
+from holdfast.model.messages import DeliveryRow, EventKeyRow, PromiseState, SubscriptionKind, SubscriptionRow
+from holdfast.store.protocol import EventMatch, Loaded, LoadPlan
+from holdfast.store.sqlite.message_rows import (
+    row_to_dead,
+    row_to_delivery,
+    row_to_promise,
+    row_to_published,
+    row_to_subscription,
+    row_to_token,
+    row_to_trigger,
+)
+from holdfast.store.sqlite.statements import Row, rows, statement
+
+_PROMISES = rows("promises", "by_key")
+_TOKENS = rows("promises", "tokens")
+_BY_WAIT = rows("subscriptions", "by_wait")
+_PATHS = statement("subscriptions", "paths")
+_UNFILTERED = statement("subscriptions", "unfiltered")
+_WITH_VALUE = statement("subscriptions", "with_value")
+_LAST_ID = statement("subscriptions", "last_id")
+_LOOK_BACK = statement("published", "look_back")
+_OLDEST = statement("published", "oldest")
+_EXPIRED = statement("published", "expired")
+_PUBLISHED = rows("published", "by_id")
+_DEAD = rows("published", "dead_by_id")
+_KEYS = rows("published", "keys")
+_TRIGGERS = rows("published", "triggers")
+_OPEN_DELIVERIES = statement("deliveries", "open")
+_NO_BOUND = 2**62
+
+
+class MessageLoad:
+    """One load; see the module's text. `executions` and `tasks` are what the whole load wants, and grow here."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        plan: LoadPlan,
+        loaded: Loaded,
+        *,
+        executions: set[str],
+        tasks: set[tuple[str, int]],
+        due_promises: set[tuple[str, str]],
+    ) -> None:
+        self.connection = connection
+        self.plan = plan
+        self.loaded = loaded
+        self.executions = executions
+        self.tasks = tasks
+        self.promises = due_promises | plan.promises
+        self._paths: dict[tuple[str, str, str], list[str]] = {}
+
+    def run(self) -> None:
+        plan = self.plan
+        if plan.tokens:
+            self._load_tokens()
+        self._load_waits()
+        if self.promises or plan.named_promises:
+            self._load_promises()
+        if plan.event_keys:
+            self._load_keys()
+        self._load_events()
+        if plan.expired_events:
+            self._load_expired()
+        if plan.numbering:
+            found = self.connection.execute(_LAST_ID).fetchone()
+            self.loaded.last_id = found[0] if found is not None else 0
+
+    def _load_waits(self) -> None:
+        for row in _BY_WAIT.fetch(self.connection, sorted(self.plan.waits)):
+            self._keep(row_to_subscription(row))
+        self.loaded.matches.extend(self._match(match) for match in self.plan.matches)
+        if self.plan.deliveries:
+            self._load_deliveries()
+
+    def _load_events(self) -> None:
+        plan, loaded = self.plan, self.loaded
+        for back in plan.look_backs:
+            values = (back.org, back.key, back.after, back.since_at, loaded.now, back.correlation, back.limit)
+            found = [row_to_published(row) for row in self.connection.execute(_LOOK_BACK, values).fetchall()]
+            loaded.look_backs[back] = [loaded.published.setdefault(event.id, event) for event in found]
+        wanted = plan.published.union(delivery.id for delivery, _ in loaded.deliveries)
+        for row in _PUBLISHED.fetch(self.connection, [(number,) for number in sorted(wanted)]):
+            loaded.published.setdefault(row[0], row_to_published(row))
+        for row in _DEAD.fetch(self.connection, [(number,) for number in sorted(plan.dead_events)]):
+            loaded.dead_events[row[0]] = row_to_dead(row)
+
+    def _keep(self, subscription: SubscriptionRow) -> int:
+        self.loaded.subscriptions[subscription.id] = subscription
+        self.loaded.waits[subscription.execution_id, subscription.wait_no] = subscription.id
+        self.executions.add(subscription.execution_id)
+        if subscription.promise is not None:
+            self.promises.add((subscription.execution_id, subscription.promise))
+        return subscription.id
+
+    def _load_tokens(self) -> None:
+        for row in _TOKENS.fetch(self.connection, [(token,) for token in sorted(self.plan.tokens)]):
+            token = self.loaded.tokens[row[0]] = row_to_token(row)
+            if token.task_no is not None:
+                self.tasks.add((token.execution_id, token.task_no))
+            if token.promise is not None:
+                self.promises.add((token.execution_id, token.promise))
+            self.executions.add(token.execution_id)
+
+    def _load_promises(self) -> None:
+        """A pending one that an event may settle brings its subscription along."""
+        loaded = self.loaded
+        for org, workflow_id, name in self.plan.named_promises:
+            self.promises.add((loaded.workflow_keys.get((org, workflow_id), workflow_id), name))
+        waits = []
+        for row in _PROMISES.fetch(self.connection, sorted(self.promises)):
+            promise = row_to_promise(row)
+            loaded.promises[promise.execution_id, promise.name] = promise
+            if promise.event_key is not None and promise.state is PromiseState.PENDING:
+                waits.append((promise.execution_id, -promise.promise_no))
+        for row in _BY_WAIT.fetch(self.connection, waits):
+            self._keep(row_to_subscription(row))
+        self.executions.update(execution_id for execution_id, _ in self.promises)
+
+    def _match(self, match: EventMatch) -> list[int]:
+        """Candidates in the order of waiting: those without a demand, and those whose demand the event meets."""
+        at = (match.org, str(match.kind), match.key)
+        bound = _NO_BOUND if match.bound is None else match.bound
+        found: list[Row] = self.connection.execute(_UNFILTERED, (*at, match.after, bound, match.limit)).fetchall()
+        for path in self._paths_of(at):
+            value = match.value_at(path)
+            if value is not None:
+                values = (*at, path, value, match.after, bound, match.limit)
+                found += self.connection.execute(_WITH_VALUE, values).fetchall()
+        return [self._keep(row_to_subscription(row)) for row in sorted(found)[: match.limit]]
+
+    def _paths_of(self, at: tuple[str, str, str]) -> list[str]:
+        paths = self._paths.get(at)
+        if paths is None:
+            paths = self._paths[at] = [path for (path,) in self.connection.execute(_PATHS, at).fetchall()]
+        return paths
+
+    def _load_keys(self) -> None:
+        keys = sorted(self.plan.event_keys)
+        for org, key, retained, dropped in _KEYS.fetch(self.connection, keys):
+            self.loaded.event_keys[org, key] = EventKeyRow(org=org, key=key, retained=retained, dropped=dropped)
+        for row in _TRIGGERS.fetch(self.connection, keys):
+            trigger = row_to_trigger(row)
+            self.loaded.triggers.setdefault((trigger.org, trigger.key), []).append(trigger)
+        limit = self.plan.retained_per_key
+        for (org, key), found in self.loaded.event_keys.items():
+            # As many as this batch could push out.
+            excess = found.retained + len(self.plan.matches) - limit
+            if excess > 0:
+                self._keep_published((org, key), self.connection.execute(_OLDEST, (org, key, excess)).fetchall())
+
+    def _keep_published(self, key: tuple[str, str], found: Iterable[Row]) -> None:
+        events = [row_to_published(row) for row in found]
+        self.loaded.oldest[key] = [self.loaded.published.setdefault(event.id, event) for event in events]
+
+    def _load_expired(self) -> None:
+        loaded = self.loaded
+        for row in self.connection.execute(_EXPIRED, (loaded.now, self.plan.expired_events)).fetchall():
+            event = row_to_published(row)
+            loaded.expired_events.append(loaded.published.setdefault(event.id, event))
+        keys = sorted({(event.org, event.key) for event in loaded.expired_events} - loaded.event_keys.keys())
+        for org, key, retained, dropped in _KEYS.fetch(self.connection, keys):
+            loaded.event_keys[org, key] = EventKeyRow(org=org, key=key, retained=retained, dropped=dropped)
+
+    def _load_deliveries(self) -> None:
+        """A page for the oldest one of each key: a later one must not overtake it."""
+        seen: set[tuple[str, SubscriptionKind, str]] = set()
+        left = self.plan.deliveries
+        for row in self.connection.execute(_OPEN_DELIVERIES, (_DELIVERIES,)).fetchall():
+            delivery = row_to_delivery(row)
+            at = (delivery.org, delivery.kind, delivery.key)
+            if at in seen or left <= 0:
+                continue
+            seen.add(at)
+            page = self._match(_match_of(delivery, left))
+            left -= len(page)
+            self.loaded.deliveries.append((delivery, page))
+
+
+_DELIVERIES = 100
+
+
+def _match_of(delivery: DeliveryRow, limit: int) -> EventMatch:
+    return EventMatch(
+        org=delivery.org,
+        kind=delivery.kind,
+        key=delivery.key,
+        value_at=reader(delivery.data),
+        after=delivery.cursor,
+        bound=delivery.bound,
+        limit=limit,
+    )
