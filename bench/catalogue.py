@@ -28,6 +28,7 @@ _MODULES = {
     "idle": "bench.idle",
     "storage": "bench.storage",
     "import": "bench.importing",
+    "virtual_time": "bench.virtual_time",
 }
 
 NAMES = tuple(_MODULES)

@@ -93,24 +93,28 @@ def generated() -> Iterator[tuple[Path, str]]:
 
 
 def client_classes() -> list[Source]:
-    """`Client`, and what can be reached from it and has something to await."""
-    known = {
-        source.node.name: source
-        for path in sorted((PACKAGE / "client").glob("*.py"))
-        for source in classes_of(path)
-        if any(is_async(member) for member in source.public)
-    }
+    paths = sorted((PACKAGE / "client").glob("*.py"))
+    return reachable(
+        [source for path in paths for source in classes_in(ast.parse(path.read_text("utf-8")), module_of(path))]
+    )
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+
+
+def classes_in(tree: ast.Module, module: str) -> Iterator[Source]:
+    return (Source(module, tree, node) for node in tree.body if isinstance(node, ast.ClassDef))
+
+
+def reachable(sources: list[Source]) -> list[Source]:
+    """`Client`, and what its methods or theirs give and has something to await."""
+    known = {source.node.name: source for source in sources if any(is_async(member) for member in source.public)}
     found = ["Client"]
     for name in found:
         given = {each for member in known[name].public if member.returns for each in names_in(member.returns)}
         found += sorted(given & set(known) - set(found))
     return [known[name] for name in found]
-
-
-def classes_of(path: Path) -> Iterator[Source]:
-    tree = ast.parse(path.read_text("utf-8"))
-    module = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
-    return (Source(module, tree, node) for node in tree.body if isinstance(node, ast.ClassDef))
 
 
 def written(target: Target) -> Iterator[tuple[Path, str]]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from holdfast.blocking.engine import SyncEngine
     from holdfast.client.client import Client, WorkflowHandle
     from holdfast.client.calls import UpdateHandle
-    from holdfast.client.sync import SyncClient, SyncWorkflowHandle
+    from holdfast.client.sync import SyncClient, SyncUpdateHandle, SyncWorkflowHandle
     from holdfast.client.views import WorkflowPage, WorkflowView
     from holdfast.config import EngineConfig, Limits, StoreConfig, WorkerConfig
     from holdfast.contract.calls import UpdateStatus
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from holdfast.frontends.python.saga import Saga
     from holdfast.frontends.python.task_context import TaskContext, TaskInfo
     from holdfast.model.executions import Status
-    from holdfast.model.values import IfRunning, ParentClose, RetryPolicy
+    from holdfast.model.values import IfClosed, IfRunning, ParentClose, RetryPolicy
 
 _HOMES = {
     "ChildHandle": "holdfast.frontends.python.children",
@@ -37,6 +37,7 @@ _HOMES = {
     "Engine": "holdfast.assembly",
     "EngineConfig": "holdfast.config",
     "HoldfastError": "holdfast.errors",
+    "IfClosed": "holdfast.model.values",
     "IfRunning": "holdfast.model.values",
     "Limits": "holdfast.config",
     "NonRetryable": "holdfast.errors",
@@ -51,6 +52,7 @@ _HOMES = {
     "StoreConfig": "holdfast.config",
     "SyncClient": "holdfast.client.sync",
     "SyncEngine": "holdfast.blocking.engine",
+    "SyncUpdateHandle": "holdfast.client.sync",
     "SyncWorkflowHandle": "holdfast.client.sync",
     "TaskContext": "holdfast.frontends.python.task_context",
     "TaskInfo": "holdfast.frontends.python.task_context",
@@ -75,6 +77,7 @@ __all__ = [
     "Engine",
     "EngineConfig",
     "HoldfastError",
+    "IfClosed",
     "IfRunning",
     "Limits",
     "NonRetryable",
@@ -89,6 +92,7 @@ __all__ = [
     "StoreConfig",
     "SyncClient",
     "SyncEngine",
+    "SyncUpdateHandle",
     "SyncWorkflowHandle",
     "TaskContext",
     "TaskInfo",

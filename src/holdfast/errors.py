@@ -8,6 +8,9 @@
     │   ├── InvalidDuration            negative, NaN, or beyond ten years
     │   ├── InvalidDatabaseUrl
     │   ├── InvalidDefinition          a workflow or task that can't be registered
+    │   ├── InvalidExpression          a filter that can't be read; says where
+    │   ├── ExpressionFailed           a filter that has no answer for this payload
+    │   │   └── ExpressionBudget       it would take too many steps
     │   ├── InvalidResetPoint          the event is not where a turn ends
     │   ├── InvalidHistory             what was stored as a history is none
     │   └── InvalidCursor
@@ -144,6 +147,32 @@ class InvalidDefinition(InvalidRequest):
     """A workflow or task can't be registered as it is written."""
 
     code = "invalid_definition"
+
+
+class InvalidExpression(InvalidRequest):
+    """An expression can't be read, or could never give the answer it is for."""
+
+    code = "invalid_expression"
+
+    def __init__(
+        self, message: str | None = None, *, offset: int = 0, line: int = 1, column: int = 1, field: str = ""
+    ) -> None:
+        super().__init__(message, field=field, offset=offset, line=line, column=column)
+        self.offset = offset
+        self.line = line
+        self.column = column
+
+
+class ExpressionFailed(InvalidRequest):
+    """An expression has no answer for this payload."""
+
+    code = "expression_failed"
+
+
+class ExpressionBudget(ExpressionFailed):
+    """An expression takes more steps than its budget allows."""
+
+    code = "expression_budget"
 
 
 class InvalidResetPoint(InvalidRequest):

@@ -55,7 +55,7 @@ class Driven:
         return event
 
     def check(self) -> None:
-        """Rebuilt before each of its turns, the program asks for the same again; rebuilt at the end, it stands there."""
+        """Rebuilt before each of its turns, the program asks for the same; rebuilt at the end, it stands there."""
         for before, news, commands in self._turns:
             machine = machine_for(self.fn)
             machine.replay(self.history[:before])

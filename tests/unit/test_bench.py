@@ -26,6 +26,7 @@ MEASURED = [
     "idle",
     "storage",
     "import",
+    "virtual_time",
 ]
 KEYS = {"name", "figure", "unit", "min", "max", "parameters", "yardstick", "ratio", "target", "met", "also", "machine"}
 

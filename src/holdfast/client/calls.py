@@ -7,7 +7,10 @@ from collections.abc import Awaitable, Callable
 from types import FunctionType
 from typing import Any, Final, Literal, TypeVar
 
+from msgspec import structs
+
 from holdfast import errors
+from holdfast.client.following import call_open
 from holdfast.contract.calls import QueryExecution, RequestUpdate, UpdateOutcome, UpdateStatus, UpdateTicket
 from holdfast.contract.executions import Executions
 from holdfast.frontends.python.handlers import mark_of
@@ -101,14 +104,16 @@ class Calls:
 
     async def request_update(self, execution_id: str, call: Call, value: Any, update_id: str | None) -> UpdateHandle:
         name, declared = _named(call, "update")
-        ticket = await self._executions.request_update(
-            RequestUpdate(
-                org=self._org,
-                workflow_execution_id=execution_id,
-                update_name=name,
-                input=encode(value, field="value", limit=self._limit),
-                update_id=update_id,
-            )
+        request = RequestUpdate(
+            org=self._org,
+            workflow_execution_id=execution_id,
+            update_name=name,
+            input=encode(value, field="value", limit=self._limit),
+            update_id=update_id,
+        )
+        ticket = await call_open(
+            lambda key: self._executions.request_update(structs.replace(request, workflow_execution_id=key)),
+            execution_id,
         )
         return UpdateHandle(
             self._executions,

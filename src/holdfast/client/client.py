@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from msgspec import structs
 
-from holdfast.client.portal import Portal
 from holdfast.client.calls import NO_VALUE, Call, Calls, UpdateHandle, WaitFor, within
 from holdfast.client.following import call_open, change_open, outcome_of
 from holdfast.client.options import beginning_at, choice, tags, timeout_of
+from holdfast.client.portal import Portal
 from holdfast.client.views import WorkflowPage, WorkflowView, microseconds, result_of, view_of
 from holdfast.contract import executions as ex
 from holdfast.errors import InvalidRequest

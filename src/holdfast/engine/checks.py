@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 from holdfast.config import Limits
-from holdfast.errors import InvalidDuration, PayloadTooLarge
+from holdfast.errors import InvalidDuration, InvalidRequest, PayloadTooLarge
+from holdfast.model.names import check_text
 from holdfast.model.values import TEN_YEARS_S, Payload
 
 log = logging.getLogger("holdfast.engine")
+
+MOST_TAGS = 50
+
+
+def check_tags(pairs: Sequence[tuple[str, str]]) -> None:
+    """What a list is narrowed by."""
+    if len(pairs) > MOST_TAGS:
+        raise InvalidRequest(
+            f"a list can be narrowed by {MOST_TAGS} pairs of metadata, not {len(pairs)}", field="metadata"
+        )
+    for pair in pairs:
+        for text in pair:
+            check_text(text, "metadata")
 
 
 def check_timeout(seconds: float | None, field: str) -> None:

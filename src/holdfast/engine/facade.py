@@ -20,7 +20,7 @@ from holdfast.contract import calls
 from holdfast.contract import executions as ex
 from holdfast.contract import workers as wk
 from holdfast.contract.upkeep import DueWork, RecoveryReport
-from holdfast.engine.checks import check_payload, check_timeout
+from holdfast.engine.checks import check_payload, check_tags, check_timeout
 from holdfast.engine.cursors import make_cursor, read_cursor
 from holdfast.engine.desk import Desk
 from holdfast.engine.executions.cancel import Cancel
@@ -295,6 +295,7 @@ class LocalExecutions:
     async def list(self, request: ex.ListExecutions) -> ex.ExecutionPage:
         if not 1 <= request.limit <= self._limits.page_size:
             raise InvalidRequest(f"limit must lie between 1 and {self._limits.page_size}", field="limit")
+        check_tags(request.metadata)
         found = await self._store.list_executions(
             ExecutionQuery(
                 org=request.org,
@@ -393,6 +394,7 @@ class LocalUpkeep:
         self._engine = engine
         self._watchers: list[Callable[[int], None]] = []
         self._claiming: asyncio.Future[None] | None = None
+        self._looking = False
 
     def now(self) -> int:
         return self._engine.store.clock()
@@ -424,13 +426,16 @@ class LocalUpkeep:
             self._claiming = self._engine.queue.submit(Claim(self._engine.desk))
 
     async def look_around(self) -> bool:
-        if not await self._engine.store.changed_elsewhere():
+        if not await self._engine.store.changed_elsewhere() and not self._looking:
             return False
+        # A change is told once: a look that fails half-way has to be taken again.
+        self._looking = True
         self._engine.outcomes.doubt()
         await self._pass_on_news()
         await self._check_outcomes()
         await self._engine.updates.look_around()
         await self.claim()
+        self._looking = False
         return True
 
     async def _pass_on_news(self) -> None:

@@ -8,24 +8,11 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from holdfast.expressions.cel.analysis import equality_key, lookup
+
 
 def path_text(path: tuple[str, ...]) -> str:
     return msgspec.json.encode(path).decode()
-
-
-def value_text(value: Any) -> str | None:
-    """The same text for values that are equal in a filter (1 and 1.0 are); None for what can't be searched by."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return f"s{value}"
-    if isinstance(value, int):
-        return f"n{value}"
-    if isinstance(value, float):
-        return f"n{int(value)}" if value.is_integer() else f"n{value!r}"
-    return None
 
 
 def reader(data: Raw) -> Callable[[str], str | None]:
@@ -35,11 +22,7 @@ def reader(data: Raw) -> Callable[[str], str | None]:
     def value_at(path: str) -> str | None:
         if not payload:
             payload.append(msgspec.json.decode(data))
-        found = payload[0]
-        for key in msgspec.json.decode(path):
-            if not isinstance(found, dict) or key not in found:
-                return None
-            found = found[key]
-        return value_text(found)
+        found, value = lookup(payload[0], msgspec.json.decode(path))
+        return equality_key(value) if found else None
 
     return value_at

@@ -161,6 +161,9 @@ class Machine:
         for name, waiters in self._waiters.items():
             found.extend(Wait("signal", name, 0, waiter.line) for waiter in waiters)
         found.extend(Wait("condition", condition.name, 0, condition.line) for condition in self._conditions)
+        if not found and not self.ended and self._program.can_be_called:
+            # It awaits something of its own, an asyncio.Event perhaps, that only a handler can settle.
+            found.extend(Wait("call", "", 0, place) for place in self._program.blocked_on())
         return tuple(found[:MAX_WAITS])
 
     def unread(self) -> tuple[int, ...]:
@@ -208,6 +211,8 @@ class Machine:
     def _on_started(self, event: e.HistoryEvent) -> None:
         assert isinstance(event.body, e.WorkflowStarted), "delivered by type"
         self.started = event.body
+        # One that was to begin later lives from then on, not from the call that asked for it.
+        self.now = max(self.now, event.body.start_at or 0)
         self._program.start(event.body)
 
     def _on_signal(self, event: e.HistoryEvent) -> None:

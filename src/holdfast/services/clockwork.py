@@ -36,8 +36,12 @@ class Clockwork(Service):
     async def once(self) -> None:
         more = True
         while more:
-            # Asked for together, so that one transaction does both.
-            due, _ = await asyncio.gather(self._upkeep.run_due(), self._upkeep.claim())
+            # Asked for in one breath, so that one transaction does both.
+            running = self._upkeep.run_due()
+            try:
+                await self._upkeep.claim()
+            finally:
+                due = await running
             more = due.more
 
     async def run(self) -> None:

@@ -11,6 +11,8 @@ from holdfast.services.loops import Service, log
 
 
 class Housekeeping(Service):
+    TIMELY = False
+
     def __init__(self, upkeep: Upkeep, every_s: float = 600.0) -> None:
         super().__init__("holdfast-housekeeping")
         self._upkeep = upkeep

@@ -15,6 +15,8 @@ SLOWER = 1.2
 
 
 class Lookout(Service):
+    TIMELY = False
+
     def __init__(self, upkeep: Upkeep, every_s: float, rest_s: float) -> None:
         super().__init__("holdfast-lookout")
         self._upkeep = upkeep

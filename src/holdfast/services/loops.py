@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import ClassVar
 
 log = logging.getLogger("holdfast.services")
 
 
 class Service:
+    TIMELY: ClassVar[bool] = True
+    """Whether it has to look at every due instant. What can be done some time later need not."""
+
     def __init__(self, name: str) -> None:
         self._name = name
         self._task: asyncio.Task[None] | None = None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Self
@@ -35,7 +36,7 @@ class WorkflowEnvironment:
 
     `start` is what the clock shows at first. `patience_s` is how long, in real seconds, one instant may take before the
     environment says what it waits for. An execution that gets stuck fails the test at the next call that waits, unless
-    `allow_stuck` is set.
+    `allow_stuck` is set. With `replay_always` every program is rebuilt from its history at every wait.
     """
 
     def __init__(
@@ -49,8 +50,11 @@ class WorkflowEnvironment:
         org: str = "default",
         patience_s: float = PATIENCE_S,
         allow_stuck: bool = False,
+        replay_always: bool = False,
     ) -> None:
         self._time = VirtualTime(microseconds(START if start is None else start, "start"))
+        if replay_always:
+            config = replace(config, worker=replace(config.worker, replay_always=True))
         self._engine = VirtualEngine(url, workflows=workflows, tasks=tasks, config=config, org=org, time=self._time)
         self._patience_s = patience_s
         self._allow_stuck = allow_stuck
@@ -160,7 +164,7 @@ class WorkflowEnvironment:
         async with self._moving:
             began = time.monotonic()
             try:
-                await self._jump(self._time())
+                await self._jump(self._time(), wait_for_bodies, thorough=True)
                 while True:
                     await self._settle(wait_for_bodies)
                     if waiting.done():
@@ -168,7 +172,7 @@ class WorkflowEnvironment:
                     due_at = await self._next_due_at()
                     if due_at is None or time.monotonic() - began > self._patience_s:
                         raise NeverSettled(await self._why_not(handle, due_at), execution_id=handle.id)
-                    await self._jump(due_at)
+                    await self._jump(due_at, wait_for_bodies)
             except BaseException:
                 waiting.cancel()
                 raise
@@ -205,20 +209,32 @@ class WorkflowEnvironment:
     # --- moving ---
 
     async def _move(self, target: int, wait_for_bodies: bool) -> None:
+        moved_at = time.monotonic()
         while True:
             await self._settle(wait_for_bodies)
             due_at = await self._next_due_at()
             if due_at is None or due_at > target:
                 break
-            await self._jump(due_at)
-        await self._jump(target)
+            if due_at > self._time():
+                moved_at = time.monotonic()
+            elif time.monotonic() - moved_at > self._patience_s:
+                raise NeverSettled(
+                    f"for {self._patience_s} s all that was due at {self.now()} has made more due at the same instant: "
+                    "is there a loop that sleeps for no time?"
+                )
+            await self._jump(due_at, wait_for_bodies)
+        await self._jump(target, wait_for_bodies, thorough=True)
         await self._settle(wait_for_bodies)
 
-    async def _jump(self, at: int) -> None:
-        """To an instant, and do what is due then. An instant that has passed is due now."""
-        self._time.move_to(at)
+    async def _jump(self, at: int, wait_for_bodies: bool, *, thorough: bool = False) -> None:
+        """To an instant, and do what is due then. An instant that has passed is due now.
+
+        Who has slept until then goes on first: a body that ends at its very limit is in time.
+        """
+        if self._time.move_to(at):
+            await self._settle(wait_for_bodies)
         self._looked_at = self._time()
-        await self._engine.look()
+        await self._engine.look(thorough=thorough)
 
     async def _next_due_at(self) -> int | None:
         found = [await self._engine.next_due_at(self._looked_at), self._time.next_at]

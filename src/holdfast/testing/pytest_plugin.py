@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 class OpenedEnvironment(AbstractAsyncContextManager["WorkflowEnvironment"], Awaitable["WorkflowEnvironment"]):
     """What `holdfast_env(...)` answers: awaited, an environment until the end of the test; entered, until the end of
-    the block. Either way its histories are replayed at the end, unless the test has failed."""
+    the block. Either way its histories are replayed at the end; of a block that has raised, they are not."""
 
     def __init__(self, stack: AsyncExitStack | None, replay: bool, options: dict[str, Any]) -> None:
         from holdfast.testing import WorkflowEnvironment  # noqa: PLC0415 - not at the start of every pytest

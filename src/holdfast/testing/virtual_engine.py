@@ -22,6 +22,7 @@ from holdfast.frontends.python.definitions import Registry, WorkflowDefinition
 from holdfast.services.loops import Service
 from holdfast.store.protocol import Store
 from holdfast.testing.fakes import Fake, FakeableRegistry
+from holdfast.testing.inline_store import InlineStore
 from holdfast.testing.virtual_time import VirtualTime
 from holdfast.testing.watched_store import WatchedStore
 from holdfast.worker.host import Host
@@ -77,9 +78,12 @@ class VirtualEngine(Engine):
     # --- the engine's seams ---
 
     def _make_local(self, url: str) -> LocalEngine:
-        self._watched = WatchedStore(open_store(url, self.config, self._clock))
-        # Ids that are the same in every run make `ctx.random` so; in a file they could meet those of another run.
-        entropy = partial(random.Random(0).getrandbits, 64) if url == MEMORY else None  # noqa: S311 - not secret
+        if url != MEMORY:
+            self._watched = WatchedStore(open_store(url, self.config, self._clock))
+            return LocalEngine(cast(Store, self._watched), self.config)
+        self._watched = WatchedStore(InlineStore(self.config.store, self._clock))
+        # Ids that are the same in every run make `ctx.random` so. In a file they could meet those of another run.
+        entropy = partial(random.Random(0).getrandbits, 64)  # noqa: S311 - nothing to keep secret
         return LocalEngine(cast(Store, self._watched), self.config, entropy)
 
     def _make_worker(self, registry: Registry) -> Worker:
@@ -124,9 +128,11 @@ class VirtualEngine(Engine):
     def definitions(self) -> tuple[WorkflowDefinition, ...]:
         return self._bodies.workflows
 
-    async def look(self) -> None:
-        """One round of every service, at this instant. Together, so that they share a transaction."""
-        await asyncio.gather(*(service.once() for service in self._services))
+    async def look(self, *, thorough: bool) -> None:
+        """One round of the services, at this instant: of those that can't wait, or (`thorough`) of all."""
+        for service in self._services:
+            if service.TIMELY or thorough:
+                await service.once()
 
     async def next_due_at(self, after: int) -> int | None:
         return await self._local.upkeep.next_due_at(after)

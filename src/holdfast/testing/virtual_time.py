@@ -49,8 +49,11 @@ class VirtualTime:
     def asleep(self) -> Collection[asyncio.Task[Any] | None]:
         return {task for _, _, woken, task in self._sleepers if not woken.done()}
 
-    def move_to(self, at: int) -> None:
-        """Set the clock and wake who was to sleep until then, in the order of their instants."""
+    def move_to(self, at: int) -> bool:
+        """Set the clock and wake who was to sleep until then, in the order of their instants. Whether anybody was."""
         self._now = max(self._now, at)
+        woken = False
         while (next_at := self.next_at) is not None and next_at <= self._now:
             heapq.heappop(self._sleepers)[2].set_result(None)
+            woken = True
+        return woken

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from contextlib import suppress
 from typing import Any
 
@@ -21,6 +22,7 @@ class WatchedStore:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._handed_in = 0
+        self._lock = threading.Lock()
         self._answered = 0
         self._reads = 0
         self._waiting: list[asyncio.Future[None]] = []
@@ -31,10 +33,12 @@ class WatchedStore:
 
     async def open(self, source: BatchSource) -> None:
         self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
         await self._store.open(_WatchedSource(self, source))
 
     def wake(self) -> None:
-        self._handed_in += 1
+        with self._lock:
+            self._handed_in += 1
         self._store.wake()
 
     async def history(self, *args: Any, **options: Any) -> list[HistoryEvent]:
@@ -62,6 +66,9 @@ class WatchedStore:
 
     def drained(self, handed_in: int) -> None:
         """From the writer: everything up to this number is answered."""
+        if threading.get_ident() == self._thread:
+            self._loop.call_soon(self._note, handed_in)
+            return
         # A loop that is closed has nobody left who waits.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._note, handed_in)
@@ -84,11 +91,14 @@ class _WatchedSource:
     def __init__(self, store: WatchedStore, source: BatchSource) -> None:
         self._store = store
         self._source = source
+        self._told = 0
 
     def take(self) -> Batch | None:
         # Before looking: what is handed in later is not answered by this.
         handed_in = self._store.handed_in
         batch = self._source.take()
-        if batch is None:
+        # Waking the loop costs a system call: only when there is something to tell.
+        if batch is None and handed_in != self._told:
+            self._told = handed_in
             self._store.drained(handed_in)
         return batch

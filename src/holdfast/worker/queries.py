@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Protocol, cast
 
 from holdfast.contract.workers import AnswerQuery, QueryWork
@@ -46,12 +47,21 @@ class LiveProgram(Protocol):
     def show(self, last_seq: int, look: Look) -> None: ...
 
 
+class Watchdog(Protocol):
+    """Who notices that a program blocks the worker."""
+
+    def turn_begins(self, work: QueryWork) -> None: ...
+
+    def turn_ends(self) -> None: ...
+
+
 class QueryRunner:
     """The questions of one worker. `live` finds the runner of an execution."""
 
-    def __init__(self, host: Host, live: Callable[[str], LiveProgram | None]) -> None:
+    def __init__(self, host: Host, live: Callable[[str], LiveProgram | None], watchdog: Watchdog) -> None:
         self._host = host
         self._live = live
+        self._watchdog = watchdog
         self._kept: OrderedDict[Key, tuple[Machine, int]] = OrderedDict()
         self._building: dict[Key, asyncio.Task[Machine]] = {}
         self._answering: set[asyncio.Task[None]] = set()
@@ -88,10 +98,23 @@ class QueryRunner:
         key = (work.execution_id, work.last_seq if work.as_of is None else work.as_of, work.as_of is not None)
         machine = await self._machine(key, work)
         try:
-            return _query(machine, work)
+            return self._query(machine, work)
         finally:
             if _spoiled(machine):
                 self._drop(machine)
+
+    def _query(self, machine: Machine, work: QueryWork) -> Payload:
+        with self._watched(work):
+            return cast(Questioned, machine.program).query(work.query_name, work.input, work.has_input)
+
+    @contextmanager
+    def _watched(self, work: QueryWork) -> Iterator[None]:
+        """A handler that never ends must not keep the worker's leases alive."""
+        self._watchdog.turn_begins(work)
+        try:
+            yield
+        finally:
+            self._watchdog.turn_ends()
 
     async def _ask_live(self, runner: LiveProgram, work: QueryWork) -> Payload | None:
         done: asyncio.Future[Payload | None] = self._host.loop.create_future()
@@ -102,7 +125,7 @@ class QueryRunner:
                     done.set_result(None)
                 return True
             try:
-                done.set_result(_query(machine, work))
+                done.set_result(self._query(machine, work))
             except Exception as error:  # noqa: BLE001 - belongs to whoever asked
                 done.set_exception(error)
             return not _spoiled(machine)
@@ -135,7 +158,8 @@ class QueryRunner:
         assert definition is not None, "the engine asks workers that know the kind"
         machine = Machine(program_maker(definition, self._host.org, work.execution_id))
         try:
-            _recreate(machine, history, work.as_of)
+            with self._watched(work):
+                _recreate(machine, history, work.as_of)
         except BaseException:
             machine.close()
             raise
@@ -184,10 +208,6 @@ def _recreate(machine: Machine, history: list[HistoryEvent], seq: int | None) ->
         raise QueryFailed(
             f"the program can't go on after event {seen}: {error}{advice}", error_type=type(error).__name__
         ) from error
-
-
-def _query(machine: Machine, work: QueryWork) -> Payload:
-    return cast(Questioned, machine.program).query(work.query_name, work.input, work.has_input)
 
 
 def _spoiled(machine: Machine) -> bool:

@@ -92,7 +92,7 @@ class ExecutionRunner:
         self._refused: list[tuple[int, str]] = []
         self._running: dict[int, RunningStep] = {}
         self._scheduled_at = 0
-        self._lookers: list[Looker] = []
+        self._lookers: tuple[Looker, ...] = ()
 
     @property
     def busy(self) -> bool:
@@ -110,6 +110,9 @@ class ExecutionRunner:
         if self._busy:
             self._next = work
             return
+        if self._machine is not None and work.token.epoch != self._token.epoch + 1:
+            # Somebody else has held it meanwhile: what his turns did is in the history, not in this program.
+            self._discard()
         self._token = work.token
         if not self.held:
             self.held = True
@@ -183,20 +186,20 @@ class ExecutionRunner:
     def show(self, last_seq: int, look: Look) -> None:
         """Let `look` see the program when all it has done is recorded and it has seen `last_seq`; None if that does not
         come about here, or not soon."""
-        self._lookers.append(Looker(last_seq, look))
+        self._lookers = (*self._lookers, Looker(last_seq, look))
         if not self._busy:
             self._let_look()
             self._turn_away()
 
     def _let_look(self) -> None:
         """Nothing is in flight: those may look who need not wait for more."""
-        lookers, self._lookers = self._lookers, []
+        lookers, self._lookers = self._lookers, ()
         for looker in lookers:
             machine = self._machine
             if machine is None or machine.has_news or machine.ended or self.known < looker.last_seq:
                 looker.rounds -= 1
                 if looker.rounds:
-                    self._lookers.append(looker)
+                    self._lookers = (*self._lookers, looker)
                 else:
                     looker.look(None)
             elif not looker.look(machine):
@@ -204,7 +207,7 @@ class ExecutionRunner:
 
     def _turn_away(self) -> None:
         """Nothing will come that is worth waiting for."""
-        lookers, self._lookers = self._lookers, []
+        lookers, self._lookers = self._lookers, ()
         for looker in lookers:
             looker.look(None)
 

@@ -91,8 +91,8 @@ class Worker:
         host.loop = asyncio.get_running_loop()
         host.threads = BodyThreads(host.config.task_threads)
         self._tasks = TaskRunner(host)
-        self._queries = QueryRunner(host, self._runners.get)
         self._pulse = Pulse(host, self._tasks, self._session_lost, self._tasks.stop_stale)
+        self._queries = QueryRunner(host, self._runners.get, self._pulse)
         await self._open_session()
         self._pulse.start()
 

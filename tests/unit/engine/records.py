@@ -25,7 +25,8 @@ def dump(database: Path) -> dict[str, list[Any]]:
 
 async def check_all(engine: Engine, org: str = "default") -> None:
     """No execution violates an invariant."""
-    assert [] == [str(found) for found in invariants.check(await invariants.read(engine.storage, org))]
+    found = invariants.check(await invariants.read(engine.storage, org))
+    assert not found, "\n".join(map(str, found))
 
 
 async def reached(handle: WorkflowHandle, *statuses: Status) -> None:

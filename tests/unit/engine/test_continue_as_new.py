@@ -161,6 +161,7 @@ async def test_an_unknown_workflow_can_not_take_over(engine: OpenEngine):
     with pytest.raises(errors.WorkflowFailed, match="nobody-knows"):
         await handle.result()
     assert 1 == len(await runs_of(opened.client, "x"))
+    check_whole(one, await handle.history(), handle.id)
 
 
 async def test_a_handle_follows(engine: OpenEngine):

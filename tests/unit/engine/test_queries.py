@@ -348,6 +348,40 @@ async def test_programs_answer_when_they_are_rebuilt_at_every_turn(engine):
         assert number == await handle.query("total")
 
 
+async def test_a_workflow_that_another_process_runs_answers(engine, gate):
+    """Two engines on one file, both with the code: the one that does not hold it builds a program of its own."""
+    holder = await engine(workflows=[Working])
+    handle = await holder.client.start_workflow(Working)
+    await gate.entered.wait()
+    other = (await engine(workflows=[Working])).client.workflow(handle.id)
+    for number in range(5):
+        await handle.signal("note", str(number))
+        assert [str(seen) for seen in range(number + 1)] == await other.query("notes")
+    before = await handle.history()
+    assert not await other.query("is_done")
+    assert before == await handle.history()
+    gate.free.set()
+    await handle.signal("end")
+    assert 5 == len(await handle.result(timeout=10))
+    assert await other.query("is_done")
+
+
+async def test_live_and_rebuilt_programs_give_the_same_answers(engine):
+    """Whoever answers: at rest, at the end, and as of any event."""
+    first, second = await engine(workflows=[Adding]), await engine(workflows=[Adding])
+    handle = await waiting(first.client, 1)
+    rebuilt = second.client.workflow(handle.id)
+    for amount in (10, 100, 1000):
+        await handle.signal("add", amount)
+        assert await handle.query("describe") == await rebuilt.query("describe")
+    await closed(handle)
+    last = (await handle.history())[-1].seq
+
+    assert await handle.query("describe") == await rebuilt.query("describe")
+    for seq in range(2, last + 1):
+        assert await handle.query("describe", as_of=seq) == await rebuilt.query("describe", as_of=seq)
+
+
 # --- as of an event ---------------------------------------------------------------------------------------------------
 
 
@@ -477,7 +511,7 @@ async def test_a_query_that_tampers_during_a_step_changes_nothing(engine, gate):
 
 
 async def test_a_stuck_workflow_says_why_it_has_no_answer(engine):
-    """Code that does not fit the history can't be asked: the error names the mismatch. As of an event before, it can."""
+    """Code that does not fit the history can't be asked: the error names the mismatch. As of earlier, it can."""
 
     def shop(steps):
         @workflow(kind="shop")

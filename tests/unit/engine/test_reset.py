@@ -135,7 +135,7 @@ async def test_bad_names_and_unknown_executions(engine, database):
     with pytest.raises(ExecutionNotFound):
         await running.client.reset_workflow("nobody", to_event=1)
     with pytest.raises(InvalidRequest) as refused:
-        await handle.reset(to_event=1, reason=5)  # type: ignore[arg-type]
+        await handle.reset(to_event=1, reason=5)
     assert "reason" == refused.value.field
     assert before == dump(database)
 
@@ -344,7 +344,7 @@ async def test_a_workflow_id_that_is_in_use_again_is_not_taken(engine, database)
     running = await engine(workflows=[busy], tasks=[double])
     handle, _ = await run_busy(running.client)
     other = await running.client.start_workflow(busy, 1, workflow_id="w")
-    await waiting(other)
+    await waiting_for(other, "signal")
     before = dump(database)
 
     with pytest.raises(WorkflowAlreadyRunning) as refused:

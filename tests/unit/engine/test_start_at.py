@@ -115,6 +115,21 @@ async def test_terminate_before_the_start(engine, clock):
     await check_all(running)
 
 
+async def test_a_retry_before_the_start_waits_for_it(engine, clock):
+    """One that was terminated by mistake begins when it was to begin, with as much time."""
+    running = await engine(workflows=[at_once], clock=clock)
+    handle = await running.client.start_workflow(at_once, start_at=SOON, execution_timeout=60)
+    await handle.terminate()
+    again = await handle.retry()
+
+    assert (Status.PENDING, SOON) == (await again.status(), (await again.describe()).start_at)
+    (deadline,) = await running.storage.timers("default", again.id)
+    assert NOW + HOUR + 60 * 10**6 == deadline.fire_at
+    clock.now += HOUR
+    assert "done" == await again.result(timeout=20)
+    await check_all(running)
+
+
 async def test_the_execution_timeout_counts_from_the_start(engine, clock):
     """An hour after an hour."""
     running = await engine(workflows=[tell_time], clock=clock)

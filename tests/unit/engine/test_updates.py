@@ -12,6 +12,7 @@ from holdfast.errors import (
     ExecutionNotFound,
     InvalidRequest,
     RequestMismatch,
+    StorageBusy,
     UpdateFailed,
     UpdateNotFound,
     UpdateRejected,
@@ -462,6 +463,20 @@ async def test_an_update_that_was_not_seen_moves_to_the_next_run(engine):
         await lingering.result(timeout=10)
 
 
+async def test_an_update_of_a_run_that_has_continued_goes_to_the_next(engine):
+    """As a signal does; the same update id is the same update on the whole way."""
+    client = (await engine(workflows=[Generations])).client
+    handle = await client.start_workflow(Generations, 1)
+    assert 1 == await handle.update("which", update_id="first")
+    await handle.signal("renew")
+    await until(lambda: has_status(handle, Status.CONTINUED))
+
+    assert [2, 2] == [await handle.update("which", update_id="second", timeout=10) for _ in range(2)]
+    assert 1 == await handle.update("which", update_id="first", timeout=10)
+    started = await handle.start_update("which")
+    assert started.id != handle.id
+
+
 # --- other processes --------------------------------------------------------------------------------------------------
 
 
@@ -478,6 +493,29 @@ async def test_caller_and_worker_may_be_in_different_processes(engine):
     waiting = asyncio.create_task(started.result(timeout=10))
     await handle.signal("bank", "cash")
     assert "2 paid by cash" == await waiting
+
+
+async def test_a_look_at_other_processes_that_failed_is_taken_again(engine, monkeypatch):
+    """The database was busy just then: the answer is found all the same, although nothing else is written."""
+    handle = await cart((await engine(workflows=[Cart])).client)
+    lone = await engine()
+    started = await lone.client.workflow(handle.id).start_update("check_out", timeout=10)
+    store, failed = lone._local.store, []
+    executions = store.executions
+
+    async def busy(org, ids):
+        if len(failed) < 3:
+            failed.append(ids)
+            raise StorageBusy
+        return await executions(org, ids)
+
+    monkeypatch.setattr(store, "executions", busy)
+    waiting = asyncio.create_task(started.result(timeout=10))
+    await until(lambda: lone._local.updates._watches)
+    await handle.signal("bank", "cash")
+
+    assert "0 paid by cash" == await waiting
+    assert 3 == len(failed)
 
 
 async def test_an_update_survives_its_worker(engine):

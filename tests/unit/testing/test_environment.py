@@ -87,17 +87,22 @@ async def test_thirty_days_pass_with_their_timers_and_signals():
         assert T0 + 30 * DAY == env.now()
 
 
-async def test_what_is_due_happens_in_the_order_of_time():
-    """Timers of several executions interleave by instant, not by execution."""
-    woken = []
+@pytest.mark.parametrize("where", ["memory", "file"])
+async def test_what_is_due_happens_in_the_order_of_time(where, database):
+    """Timers of several executions interleave by instant, not by execution; in a file as in memory."""
+    woken: list[int] = []
+
+    def note(second: int) -> None:
+        woken.append(second)
 
     @workflow
     async def every(ctx: WorkflowContext, seconds: int) -> None:
         for _ in range(60 // seconds):
             await ctx.sleep(seconds)
-            woken.append((ctx.now() - T0).seconds)
+            await ctx.run(note, (ctx.now() - T0).seconds)
 
-    async with WorkflowEnvironment(workflows=[every]) as env:
+    url = "sqlite://" if where == "memory" else f"sqlite:///{database}"
+    async with WorkflowEnvironment(workflows=[every], url=url) as env:
         for seconds in (20, 15, 7):
             await env.client.start_workflow(every, seconds)
         await env.advance(minutes=1)
@@ -121,6 +126,20 @@ async def test_idle_does_what_is_due_now_and_lets_no_time_pass():
         (timer,) = await handle.pending_timers()
         assert 2 == timer.timer_no
         assert T0 == env.now()
+
+
+async def test_loop_that_sleeps_for_no_time_is_found():
+    """It would keep the clock where it is for ever."""
+
+    @workflow
+    async def spinning(ctx: WorkflowContext) -> None:
+        while True:
+            await ctx.sleep(0)
+
+    async with WorkflowEnvironment(workflows=[spinning], patience_s=0.1) as env:
+        await env.client.start_workflow(spinning)
+        with pytest.raises(err.NeverSettled, match="sleeps for no time"):
+            await env.advance(days=1)
 
 
 async def test_time_stands_still_while_nobody_moves_it():
@@ -533,8 +552,9 @@ async def test_replay_all_goes_through_every_history():
         assert {("month", True), ("patient", False)} == {(report.kind, report.ended) for report in reports}
 
 
-async def test_replay_all_finds_code_that_differs_from_run_to_run():
+async def test_replay_all_finds_code_that_differs_from_run_to_run(monkeypatch):
     """What depends on more than the history is found without a crash."""
+    monkeypatch.delenv("HOLDFAST_REPLAY_ALWAYS", raising=False)
     calls = []
 
     @workflow
@@ -562,8 +582,7 @@ async def test_replay_always_finds_it_while_it_runs():
         await ctx.sleep(10)
         await ctx.sleep(10)
 
-    config = EngineConfig(worker=WorkerConfig(replay_always=True))
-    async with WorkflowEnvironment(workflows=[moody], config=config) as env:
+    async with WorkflowEnvironment(workflows=[moody], replay_always=True) as env:
         with pytest.raises(err.StuckExecution, match="event 2 records: timer 1"):
             await env.run(moody)
 

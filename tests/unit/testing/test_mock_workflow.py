@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import RetryPolicy, WorkflowContext, task, workflow
+from holdfast import RetryPolicy, WorkflowContext, signal, task, update, workflow
 from holdfast import errors as err
 from holdfast.testing import MockWorkflowContext, replay
 
@@ -309,6 +309,96 @@ async def test_it_works_inside_a_running_loop():
     mock.result(fetch, "a", "b")
 
     assert ["a", "b"] == mock.run(reading)
+
+
+def test_children_are_fed_like_tasks():
+    """By function or kind; a failure reaches the parent as ChildWorkflowFailed."""
+
+    @workflow
+    async def kid(ctx: WorkflowContext, number: int) -> int:
+        raise AssertionError("the child must not run")
+
+    @workflow
+    async def parent(ctx: WorkflowContext) -> str:
+        first = await ctx.child(kid, 2)
+        try:
+            await ctx.child("other", 3)
+        except err.ChildWorkflowFailed as failed:
+            return f"{first}, {failed.error_type}"
+        return "both"
+
+    mock = MockWorkflowContext()
+    mock.child_result(kid, 7)
+    mock.child_failure("other", ValueError("x"))
+
+    assert "7, ValueError" == mock.run(parent)
+    assert [("child", "kid", (2,)), ("child", "other", (3,))] == [
+        (call.kind, call.name, call.args) for call in mock.calls
+    ]
+
+
+def test_signals_to_others_arrive_and_are_listed():
+    """The target exists as far as the workflow can tell."""
+
+    @workflow
+    async def caller(ctx: WorkflowContext) -> None:
+        await ctx.signal_external_workflow("order-1", "paid", 12)
+
+    mock = MockWorkflowContext()
+    mock.run(caller)
+
+    assert [("signal", "paid", ("order-1", 12))] == [(call.kind, call.name, call.args) for call in mock.calls]
+
+
+def test_class_workflow_takes_signals_and_updates():
+    """Handlers run as in production; the update tells what became of it."""
+
+    @workflow
+    class Cart:
+        def __init__(self) -> None:
+            self.items: list[str] = []
+            self.paid = False
+
+        @signal
+        def add(self, item: str) -> None:
+            self.items.append(item)
+
+        @update
+        async def pay(self, amount: int) -> str:
+            if amount < len(self.items):
+                raise ValueError("too little")
+            self.paid = True
+            return f"{amount} for {len(self.items)}"
+
+        async def run(self, ctx: WorkflowContext) -> list[str]:
+            await ctx.wait_until(lambda: self.paid)
+            return self.items
+
+    mock = MockWorkflowContext()
+    mock.signal("add", "tea")
+    mock.signal("add", "milk", after=60)
+    refused = mock.update("pay", 0, after=90)
+    taken = mock.update("pay", 2, after=120)
+
+    assert ["tea", "milk"] == mock.run(Cart)
+    assert ("failed", "completed", "2 for 2") == (refused.status, taken.status, taken.result)
+    assert refused.failure is not None
+    assert "ValueError" == refused.failure.type
+
+
+def test_state_and_the_next_run_can_be_read():
+    """`ctx.state` as others would see it, and what the next run would begin with."""
+
+    @workflow
+    async def counting(ctx: WorkflowContext, number: int) -> None:
+        ctx.state["number"] = number
+        await ctx.sleep(60)
+        ctx.continue_as_new(number + 1)
+
+    mock = MockWorkflowContext()
+
+    assert mock.run(counting, 3) is None
+    assert ({"number": 3}, 4) == (mock.state, mock.continued_with)
 
 
 def test_plain_def_workflow_runs():

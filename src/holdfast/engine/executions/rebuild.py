@@ -99,7 +99,8 @@ class Rebuild(Operation[Request, StartAnswer]):
         expires_at = row.fire_at if row is not None else started.expires_at
         if not anew and expires_at > ws.now:
             return expires_at
-        return ws.now + started.expires_at - (started.start_at or first.at)
+        start_at = started.start_at or first.at
+        return max(ws.now, start_at) + started.expires_at - start_at
 
 
 def _seq(event: HistoryEvent) -> int:

@@ -42,7 +42,8 @@ class Reset(Rebuild[ResetExecution | RetryExecution]):
             end_from_outside(ws, old, State.TERMINATED, end, successor=new_id)
             if new.parent_id is not None:
                 ws.loaded.children[new.parent_id, new.child_no] = new_id
-        else:
+        elif old.state is not State.CONTINUED:
+            # The last event of one that continued says who goes on in its place; that stays.
             old.successor = new_id
             ws.turn(old)
         reset = WorkflowReset(from_execution_id=old.id, event_seq=new.last_seq, reason=request.reason)

@@ -15,8 +15,8 @@ from holdfast.engine.rules import promises
 from holdfast.engine.rules.leases import wake
 from holdfast.engine.rules.starting import Beginning, begin, new_execution_id
 from holdfast.engine.rules.workspace import Workspace
-from holdfast.expressions.cel import compile_filter
-from holdfast.expressions.lookups import path_text, value_text
+from holdfast.expressions import compile_filter, equality_key
+from holdfast.expressions.lookups import path_text
 from holdfast.model import commands as c
 from holdfast.model import events as e
 from holdfast.model.executions import Execution
@@ -190,7 +190,7 @@ def _demand(where: str | None) -> tuple[str | None, str | None]:
     if where is None:
         return None, None
     for equality in compile_filter(where).required_equalities():
-        text = value_text(equality.value)
+        text = equality_key(equality.value)
         if text is not None:
             return path_text(equality.path), text
     return None, None

@@ -15,6 +15,7 @@ import msgspec
 from holdfast.engine.rules import children, tasks
 from holdfast.engine.rules.commands import carry
 from holdfast.engine.rules.leases import wake
+from holdfast.engine.rules.starting import begin_later
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.errors import Conflict, ExecutionOpen, InvalidResetPoint
 from holdfast.model import events as e
@@ -273,6 +274,9 @@ def go_on(
     ws: Workspace, execution: Execution, prefix: Prefix, reset: e.WorkflowReset, carried: Iterable[HistoryEvent]
 ) -> None:
     """What follows the past: why it was taken over, what has come since, and the rows of what is still open."""
+    start_at = prefix.started.start_at
+    if start_at is not None and start_at > ws.now and not prefix.seen_seq and not prefix.cancel_requested:
+        begin_later(ws, execution, start_at)
     ws.append(execution, reset)
     for event in carried:
         if isinstance(event.body, e.SignalReceived | e.UpdateRequested):

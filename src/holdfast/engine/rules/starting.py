@@ -183,7 +183,13 @@ def begin(ws: Workspace, asked: Beginning) -> Execution:
     if asked.start_at is None:
         wake(ws, execution)
     else:
-        execution.ready = Ready(since_at=asked.start_at, not_before_at=asked.start_at)
-        ws.touch_ready(execution)
-        ws.expect(asked.start_at)
+        begin_later(ws, execution, asked.start_at)
     return execution
+
+
+def begin_later(ws: Workspace, execution: Execution, start_at: int) -> None:
+    """It has news from the beginning, but nobody may take it before its time. What wakes it until then changes
+    nothing."""
+    execution.ready = Ready(since_at=start_at, not_before_at=start_at)
+    ws.touch_ready(execution)
+    ws.expect(start_at)

@@ -60,7 +60,7 @@ class Calls:
     async def _run_signal(self, handler: Handler, arguments: tuple[Any, ...]) -> None:
         try:
             await _called(handler, arguments)
-        except (ControlFlow, GeneratorExit):
+        except (ControlFlow, GeneratorExit, KeyboardInterrupt):
             raise
         except asyncio.CancelledError:
             pass  # its own doing: nobody else can cancel a handler
@@ -103,7 +103,7 @@ class Calls:
         machine = self._program.machine
         try:
             result = encode(await _called(handler, arguments), field=f"result of {handler}")
-        except (ControlFlow, GeneratorExit):
+        except (ControlFlow, GeneratorExit, KeyboardInterrupt):
             raise
         except BaseException as error:  # noqa: BLE001 - fails this update, not the workflow
             at_fault = error if isinstance(error, ProgramError) else foreign_wait(error)
@@ -137,7 +137,9 @@ class Calls:
                 f"{handler} tried to ask for something: a query only looks; do that in a signal or update handler",
                 error_type="QueryNotReadOnly",
             ) from error
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # even sys.exit(): it must not end the worker
             self._check_untouched(handler, before)
             kind = type(error).__name__
             raise QueryFailed(f"{handler} failed: {kind}: {error}", error_type=kind) from error

@@ -47,9 +47,11 @@ class ConditionFuture(DurableFuture[None]):
         try:
             if not self._holds():
                 return False
-        except Exception as error:  # noqa: BLE001 - whatever a predicate raises belongs to its wait
+        except (errors.ControlFlow, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever a predicate raises belongs to its wait
             self._end()
-            self._fail(error)
+            self._fail(_raisable(error))
         else:
             self._end()
             self.set_result(None)
@@ -109,3 +111,12 @@ def settle_conditions(machine: Machine, loop: DeterministicLoop) -> None:
 def _name(predicate: Callable[[], Any]) -> str:
     name = str(getattr(predicate, "__name__", "condition"))
     return "condition" if name == "<lambda>" else name
+
+
+def _raisable(error: BaseException) -> BaseException:
+    """Futures can't carry StopIteration, which a bare `next()` raises; it would end the coroutine that awaits."""
+    if not isinstance(error, StopIteration):
+        return error
+    carried = RuntimeError("the condition raised StopIteration")
+    carried.__cause__ = error
+    return carried

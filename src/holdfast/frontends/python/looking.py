@@ -10,10 +10,11 @@ import asyncio
 import logging
 import random
 from array import array
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from functools import lru_cache, partial
+from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any, Final
 
 import msgspec
@@ -22,7 +23,7 @@ from holdfast.replay.machine import Machine
 
 MAX_PARTS: Final = 100_000
 
-_VALUES: Final = (str, int, float, bytes, bool, complex, type(None))
+_VALUES: Final = frozenset({str, int, float, bytes, bool, complex, type(None)})
 # Code, and things that change by being looked at.
 _OPAQUE: Final = (
     type,
@@ -47,17 +48,20 @@ def picture(*roots: Any) -> list[Any]:
     stack: list[Any] = list(reversed(roots))
     while stack and len(shown) < MAX_PARTS:
         part = stack.pop()
-        kind = type(part)
+        kind: Any = type(part)
         if kind in _VALUES:
-            shown.append((kind, part))
+            shown.append(kind)
+            shown.append(part)
             continue
         shown.append(Same(part))
-        if id(part) in seen or issubclass(kind, _OPAQUE) or hasattr(kind, "__holdfast_workflow_context__"):
+        readers = _readers(kind)
+        if not readers or id(part) in seen:
             continue
         seen.add(id(part))
-        children = list(_parts(part))
+        children = [child for read in readers for child in read(part)]
         shown.append(len(children))
-        stack.extend(reversed(children))
+        children.reverse()
+        stack += children
     return shown
 
 
@@ -76,19 +80,31 @@ class Same:
         return id(self._of)
 
 
-def _parts(part: Any) -> Iterator[Any]:
-    for kind, parts_of in _KNOWN:
-        if isinstance(part, kind):
-            yield from parts_of(part)
-    with suppress(AttributeError):
-        yield from _items(object.__getattribute__(part, "__dict__"))
-    for cls in type(part).__mro__:
+@lru_cache(maxsize=4096)
+def _readers(kind: type[Any]) -> tuple[Callable[[Any], Iterable[Any]], ...]:
+    """What finds the parts of such objects; nothing for those that have none, or are not looked into."""
+    if issubclass(kind, _OPAQUE) or hasattr(kind, "__holdfast_workflow_context__"):
+        return ()
+    found = [read for known, read in _KNOWN if issubclass(kind, known)]
+    if kind.__dictoffset__:
+        found.append(_attributes)
+    for cls in kind.__mro__:
         slots = vars(cls).get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
             member = vars(cls).get(_mangled(cls, name))
-            if member is not None and name not in ("__dict__", "__weakref__"):
-                with suppress(AttributeError):  # not set
-                    yield member.__get__(part, cls)
+            if isinstance(member, MemberDescriptorType):
+                found.append(partial(_slot, member))
+    return tuple(found)
+
+
+def _attributes(part: Any) -> Iterator[Any]:
+    with suppress(AttributeError):  # asyncio's futures have room for some, but none to show
+        yield from _items(object.__getattribute__(part, "__dict__"))
+
+
+def _slot(member: MemberDescriptorType, part: Any) -> Iterator[Any]:
+    with suppress(AttributeError):  # not set
+        yield member.__get__(part)
 
 
 def _items(part: dict[Any, Any]) -> Iterator[Any]:
@@ -103,6 +119,7 @@ def _mangled(cls: type[Any], name: str) -> str:
 
 _KNOWN: Final[tuple[tuple[Any, Callable[[Any], Any]], ...]] = (
     (dict, _items),
+    (OrderedDict, OrderedDict.__iter__),  # keeps its order apart from the dict's
     (list, list.__iter__),
     (tuple, tuple.__iter__),
     (set, set.__iter__),
@@ -111,6 +128,6 @@ _KNOWN: Final[tuple[tuple[Any, Callable[[Any], Any]], ...]] = (
     (bytearray, lambda part: (bytes(part),)),
     (array, lambda part: (part.tobytes(),)),
     (msgspec.Struct, lambda part: (getattr(part, name) for name in part.__struct_fields__)),
-    (random.Random, lambda part: (part.getstate(),)),
+    (random.Random, lambda part: (repr(part.getstate()),)),
     (asyncio.Future, lambda part: (part.done(),)),
 )

@@ -105,7 +105,9 @@ class PythonProgram:
                 arguments = (self._make_instance(definition, definition.cls), *arguments)
         except ControlFlow:
             return  # the machine knows why
-        except Exception as error:  # noqa: BLE001 - input that does not fit, or the user's __init__
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - input that does not fit, or the user's __init__, even sys.exit()
             self.fail(error)
             return
         coroutine = definition.fn(*arguments) if definition.is_async else _plain(definition.fn, arguments)

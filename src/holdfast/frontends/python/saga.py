@@ -8,7 +8,8 @@ Must not: run anything when the program is thrown away or is itself at fault; su
 
 A task can be recorded as done in the very moment in which its wait is cancelled. Whichever is recorded first wins: the
 saga takes the work back, goes on listening, and waits for a timer of zero seconds before it undoes anything. That timer
-fires after the record of the taking back, so every outcome that came before it has been seen by then.
+fires after the record of the taking back, so every outcome that came before it has been seen by then. A child is asked
+to stop and may take its time, or end well all the same: its end is waited for.
 """
 
 from __future__ import annotations
@@ -184,6 +185,9 @@ class Saga:
             await asyncio.wait(in_flight)
         if barrier is not None:
             await barrier
+        children = [future for future in self._book.all_given_up() if future.KIND == "child"]
+        if children:
+            await asyncio.wait(children)
         return await self._book.run()
 
 
@@ -216,6 +220,9 @@ class Book:
 
     def all_in_flight(self) -> list[asyncio.Future[None]]:
         return [*self.in_flight, *(ended for inner in self._inner for ended in inner.all_in_flight())]
+
+    def all_given_up(self) -> list[DurableFuture[Any]]:
+        return [*self.given_up, *(future for inner in self._inner for future in inner.all_given_up())]
 
     async def run(self) -> list[BaseException]:
         """Run what is registered, the last one first; what went wrong, in the order in which it was begun."""

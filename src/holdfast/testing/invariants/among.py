@@ -179,9 +179,7 @@ def _content(event: HistoryEvent) -> object:
 
 def _sent(record: Record, by_id: Records) -> Iterator[Violation]:
     """A delivered signal is where the sender was told it is. A reset has not sent again what it has copied."""
-    senders = {record.head.id} | {
-        event.body.from_execution_id for event in record.history if isinstance(event.body, e.WorkflowReset)
-    }
+    senders = _line(record, by_id)
     asked = {
         event.body.signal_no: event.body
         for event in record.history
@@ -202,6 +200,20 @@ def _sent(record: Record, by_id: Records) -> Iterator[Violation]:
         ):
             text = f"signal {body.signal_no} is not #{body.signal_event_sequence} of {target.head.id}"
             yield Violation("I06", record.head.id, event.seq, text)
+
+
+def _line(record: Record, by_id: Records) -> set[str]:
+    """The execution and those whose past it has taken over, each from the one before."""
+    found: set[str] = set()
+    waiting = [record.head.id]
+    while waiting:
+        execution_id = waiting.pop()
+        if execution_id in found:
+            continue
+        found.add(execution_id)
+        history = by_id[execution_id].history if execution_id in by_id else ()
+        waiting += [event.body.from_execution_id for event in history if isinstance(event.body, e.WorkflowReset)]
+    return found
 
 
 def _received(record: Record, by_id: Records) -> Iterator[Violation]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from holdfast.model import events as ev
+from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import DefinitionRow, Ready, RequestRow, TimerRow
 from holdfast.testing.stores.bench import START, Bench, OpenStore
 from holdfast.testing.stores.records import ORG, OTHER_ORG, a_task, a_timer, a_worker, an_execution, an_id
@@ -43,6 +45,25 @@ class Loading:
         )
 
         assert loaded == type(loaded)(now=START)
+
+    async def test_calls_after_a_number(self, open_store: OpenStore) -> None:
+        """Signals and updates of one execution, in order; nothing else, and nothing of others."""
+        bench = await Bench.opened(open_store)
+        one, other = an_execution(1), an_execution(2)
+        bodies: list[ev.EventBody] = [
+            ev.SignalReceived(signal_name="a"),
+            ev.SignalReceived(signal_name="b"),
+            ev.TimerFired(timer_no=1),
+            ev.UpdateRequested(update_id="u", update_name="c"),
+        ]
+        events = [HistoryEvent(seq, START, body) for seq, body in enumerate(bodies, 1)]
+        await bench.write(
+            new_executions=[one, other], events=[(head.id, event) for head in (one, other) for event in events]
+        )
+
+        loaded = await bench.load(calls_after={one.id: 1})
+        assert loaded.calls == {one.id: [events[1], events[3]]}
+        assert (await bench.load(calls_after={one.id: 4})).calls == {one.id: []}
 
     async def test_execution_comes_with_its_ready_row(self, open_store: OpenStore) -> None:
         """Its own, and only its own."""

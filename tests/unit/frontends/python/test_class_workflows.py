@@ -1,12 +1,13 @@
-"""Workflows written as classes: what is refused when they are decorated, and what their handlers do."""
+"""Workflows written as classes: what their handlers do."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
-from functools import wraps
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, cast
 
 import pytest
 from msgspec import Raw
@@ -14,14 +15,12 @@ from msgspec import Raw
 from holdfast import Client, WorkflowContext, query, signal, task, update, workflow
 from holdfast.errors import (
     BlockedForever,
-    InvalidDefinition,
     NotDurableError,
     QueryFailed,
     QueryNotReadOnly,
     UnknownQuery,
     WorkflowFailed,
 )
-from holdfast.frontends.python.definitions import Registry, workflow_definition
 from holdfast.model import commands as c
 from tests.conftest import until
 from tests.replay.driving import Driven, asked, completed, fired, result_of, signalled
@@ -34,441 +33,6 @@ NOTHING = Raw(b"null")
 class Line:
     sku: str
     count: int = 1
-
-
-# --- definitions ------------------------------------------------------------------------------------------------------
-
-
-def test_what_a_class_says_about_itself():
-    """Kind, version, types, handlers: all from the class."""
-
-    @workflow(kind="order", version="2", execution_timeout=60)
-    class Order:
-        def __init__(self, ctx: WorkflowContext) -> None:
-            self.lines: list[Line] = []
-
-        async def run(self, ctx: WorkflowContext, customer: str) -> int:
-            return len(self.lines)
-
-        @signal
-        def add(self, line: Line) -> None: ...
-
-        @signal(name="add-many")
-        async def add_many(self, ctx: WorkflowContext, lines: list[Line] | None = None) -> None: ...
-
-        @query
-        def total(self) -> int:
-            return len(self.lines)
-
-        @update
-        def change(self, line: Line) -> Order:
-            return self
-
-        @change.validator
-        def check(self, line: Line) -> None: ...
-
-    definition = workflow_definition(Order)
-
-    assert definition is not None
-    assert ("order", "2", 60.0, Order) == (
-        definition.kind,
-        definition.version,
-        definition.execution_timeout_s,
-        definition.cls,
-    )
-    assert (True, str, int, True) == (
-        definition.takes_input,
-        definition.input_type,
-        definition.result_type,
-        definition.init_takes_context,
-    )
-    handlers = definition.handlers
-    assert [["add", "add-many"], ["total"], ["change"]] == [
-        list(handlers.signals),
-        list(handlers.queries),
-        list(handlers.updates),
-    ]
-    many = handlers.signals["add-many"]
-    assert (True, True, True, list[Line] | None) == (
-        many.is_async,
-        many.wants_context,
-        many.has_default,
-        many.value_type,
-    )
-    assert Order is handlers.updates["change"].result_type
-    assert handlers.updates["change"].validator is not None
-    assert (definition,) == Registry([Order, Order]).workflows
-
-
-def test_kind_defaults_to_the_class_name():
-    """As with functions."""
-
-    @workflow
-    class Parcel:
-        async def run(self, ctx): ...
-
-    definition = workflow_definition(Parcel)
-    assert definition is not None
-    assert "Parcel" == definition.kind
-    assert Parcel().run.__name__ == "run"
-
-
-class Base:
-    @signal
-    def stop(self) -> None:
-        self.stopped = True
-
-    @query
-    def look(self) -> str:
-        return "base"
-
-
-def test_handlers_are_inherited_and_overridden():
-    """Those of the bases count; an override needs its decorator again; None takes one away."""
-
-    @workflow
-    class Kept(Base):
-        async def run(self, ctx): ...
-
-        @query
-        def look(self) -> str:
-            return "kept"
-
-    @workflow
-    class Without(Kept):
-        stop = None
-
-    kept, without = workflow_definition(Kept), workflow_definition(Without)
-    assert kept is not None
-    assert without is not None
-    assert ["stop"] == list(kept.handlers.signals)
-    assert "kept" == kept.handlers.queries["look"].fn(None)
-    assert [] == list(without.handlers.signals)
-    assert without.fn is kept.fn
-
-
-def test_a_subclass_without_the_decorator_is_no_workflow():
-    """The decorated class itself is the definition."""
-
-    @workflow
-    class Decorated:
-        async def run(self, ctx): ...
-
-    class Sub(Decorated): ...
-
-    assert workflow_definition(Sub) is None
-    with pytest.raises(InvalidDefinition, match=r"Sub .* is not a workflow: decorate it with @workflow"):
-        Registry([Sub])
-
-
-def test_the_build_changes_with_the_source_of_class_and_bases():
-    """So that a changed handler in a base is noticed."""
-
-    def made(text: str) -> str:
-        class Mixin:
-            pass
-
-        if text:
-
-            class Mixin:  # type: ignore[no-redef]
-                def more(self) -> str:
-                    return text
-
-        @workflow
-        class Made(Mixin):
-            async def run(self, ctx): ...
-
-        definition = workflow_definition(Made)
-        assert definition is not None
-        return definition.build
-
-    @workflow
-    class Other:
-        async def run(self, ctx):
-            return 1
-
-    other = workflow_definition(Other)
-    assert other is not None
-    assert made("") == made("")
-    assert other.build != made("")
-
-
-def refused(make, says):
-    with pytest.raises(InvalidDefinition, match=says) as caught:
-        make()
-    return caught.value
-
-
-def test_a_class_without_run_is_refused():
-    """With its place and what to write."""
-
-    def make():
-        @workflow
-        class Empty:
-            def other(self): ...
-
-    error = refused(make, r"Empty .* has no run method: write `async def run\(self, ctx\)`")
-    assert "test_class_workflows.py" in str(error.details["place"])
-
-
-def test_bad_runs_are_refused():
-    """Static, without ctx, with two inputs, abstract, or a handler."""
-
-    def static():
-        @workflow
-        class Bad:
-            @staticmethod
-            async def run(ctx): ...
-
-    def lonely():
-        @workflow
-        class Bad:
-            async def run(self): ...
-
-    def two():
-        @workflow
-        class Bad:
-            async def run(self, ctx, a, b): ...
-
-    def handler():
-        @workflow
-        class Bad:
-            @signal
-            async def run(self, ctx): ...
-
-    def abstract():
-        @workflow
-        class Bad(ABC):
-            async def run(self, ctx): ...
-
-            @abstractmethod
-            def missing(self): ...
-
-    def twice():
-        @workflow
-        @workflow
-        class Bad:
-            async def run(self, ctx): ...
-
-    def method():
-        class Bad:
-            @workflow
-            async def run(self, ctx): ...
-
-    refused(static, "no plain method but a staticmethod")
-    refused(lonely, r"has no ctx parameter: write `async def run\(self, ctx\)`")
-    refused(two, r"takes more than one input \(a, b\)")
-    refused(handler, "run that is a handler")
-    refused(abstract, "is abstract and can't be made: implement missing")
-    refused(twice, "already a workflow")
-    refused(method, "is a method: put @workflow on its class")
-
-
-def test_an_init_that_needs_more_than_ctx_is_refused():
-    """Nobody could give it."""
-
-    def make():
-        @workflow
-        class Bad:
-            def __init__(self, ctx, address): ...
-
-            async def run(self, ctx): ...
-
-    refused(make, "needs address: an instance is made with ctx or with nothing")
-
-
-def test_an_init_with_defaults_is_fine():
-    """A dataclass, for example."""
-
-    @workflow
-    @dataclass
-    class Fine:
-        items: list[str] = field(default_factory=list)
-
-        async def run(self, ctx) -> int:
-            return len(self.items)
-
-    driven = Driven(Fine)
-    assert 0 == result_of(driven.start())
-
-
-def test_bad_handlers_are_refused_where_they_stand():
-    """Each names the place and the remedy."""
-
-    def async_query():
-        @query
-        async def look(self): ...
-
-    def generator():
-        @signal
-        def look(self):
-            yield 1
-
-    def two_values():
-        @update
-        def change(self, ctx, a, b): ...
-
-    def no_self():
-        @signal
-        def change(): ...
-
-    def rest():
-        @signal
-        def change(self, *values): ...
-
-    def text():
-        signal("name")
-
-    def bad_name():
-        @query(name="")
-        def look(self): ...
-
-    def own_name():
-        @query(name="__stack__")
-        def look(self): ...
-
-    def on_class():
-        @signal
-        class Wrong: ...
-
-    def on_static():
-        signal(staticmethod(print))
-
-    def twice():
-        @signal
-        @query
-        def look(self): ...
-
-    refused(async_query, "a query only looks and can't wait; write `def`")
-    refused(generator, "is a generator")
-    refused(two_values, r"takes more than one value \(a, b\): it takes at most one; use a dataclass")
-    refused(no_self, "has no self: it has to be a method")
-    refused(rest, r"takes \*values")
-    refused(text, r"the name is a keyword, @signal\(name='name'\)")
-    refused(bad_name, "use 1 to 255 bytes of printable text")
-    refused(own_name, "names that begin with __ are Holdfast's own")
-    refused(on_class, "on the class .*Wrong: a function is needed")
-    refused(on_static, "a function is needed")
-    refused(twice, "already a handler")
-
-
-def test_bad_validators_are_refused():
-    """Async, second, of the handler's name, or with a value where there is none."""
-
-    def asynchronous():
-        @update
-        def change(self, value): ...
-
-        @change.validator
-        async def check(self, value): ...
-
-    def second():
-        @update
-        def change(self, value): ...
-
-        @change.validator
-        def check(self, value): ...
-
-        @change.validator
-        def check_again(self, value): ...
-
-    def same_name():
-        @update
-        def change(self, value): ...
-
-        @change.validator
-        def change(self, value): ...
-
-    def value():
-        @update
-        def change(self): ...
-
-        @change.validator
-        def check(self, value): ...
-
-    refused(asynchronous, "`async def` validator")
-    refused(second, "is the second validator of update 'change'")
-    refused(same_name, "would replace it: give it another name")
-    refused(value, "takes a value, but update 'change' has none")
-
-
-def test_handlers_that_only_the_class_shows_to_be_wrong():
-    """Two of one name, an undecorated override, a wrapped one, an annotation that can't be resolved."""
-
-    def two():
-        @workflow
-        class Bad:
-            async def run(self, ctx): ...
-
-            @signal(name="go")
-            def first(self): ...
-
-            @signal(name="go")
-            def second(self): ...
-
-    def override():
-        @workflow
-        class Bad(Base):
-            async def run(self, ctx): ...
-
-            def stop(self): ...
-
-    def static():
-        @workflow
-        class Bad:
-            async def run(self, ctx): ...
-
-            @staticmethod
-            @signal
-            def stop(it): ...
-
-    def wrapped():
-        def noisy(fn):
-            @wraps(fn)
-            def inner(self):
-                return fn(self)
-
-            return inner
-
-        @workflow
-        class Bad:
-            async def run(self, ctx): ...
-
-            @noisy
-            @signal
-            def stop(self): ...
-
-    def annotation():
-        @workflow
-        class Bad:
-            async def run(self, ctx): ...
-
-            @signal
-            def stop(self, value: Nowhere): ...  # type: ignore[name-defined]  # noqa: F821
-
-    refused(two, r"has two signal handlers named 'go': .*first.* and .*second.*; rename one")
-    refused(override, "overrides the signal handler stop without being one itself: decorate it with @signal as well")
-    refused(static, "as a staticmethod: make it a plain method")
-    refused(wrapped, "put @signal on the outside")
-    refused(annotation, "annotates the parameter value as 'Nowhere', which can't be resolved")
-
-
-def test_a_signal_and_a_query_may_share_a_name():
-    """They are different doors."""
-
-    @workflow
-    class Fine:
-        async def run(self, ctx): ...
-
-        @signal(name="lines")
-        def set_lines(self, lines: list[Line]): ...
-
-        @query(name="lines")
-        def get_lines(self): ...
-
-    definition = workflow_definition(Fine)
-    assert definition is not None
-    assert ["lines"] == list(definition.handlers.signals) == list(definition.handlers.queries)
 
 
 # --- signals ----------------------------------------------------------------------------------------------------------
@@ -623,7 +187,11 @@ def test_a_class_with_handlers_is_never_blocked_for_good():
 
     driven = Driven(Waits)
     driven.start()
+    (wait,) = driven.machine.waits()
+    assert "call" == wait.kind
+    assert "test_class_workflows.py" in wait.line
     assert result_of(driven.turn(signalled("release"))) is None
+    assert () == driven.machine.waits()
     driven.check()
     with pytest.raises(BlockedForever):
         Driven(Looks).start()
@@ -642,6 +210,52 @@ def test_an_error_in_init_fails_the_workflow():
     (end,) = Driven(Broken).start().commands
     assert isinstance(end, c.FailWorkflow)
     assert "LookupError" == end.failure.type
+
+
+def test_sys_exit_ends_the_workflow_and_not_the_worker():
+    """In __init__, in a handler, in a predicate: it fails what it belongs to."""
+
+    @workflow
+    class AtOnce:
+        def __init__(self):
+            sys.exit("at once")
+
+        async def run(self, ctx): ...
+
+    @workflow
+    class Later:
+        async def run(self, ctx):
+            await ctx.wait_until(lambda: next(iter([])) if self.asked else None)
+
+        def __init__(self):
+            self.asked = False
+
+        @signal
+        def leave(self):
+            sys.exit("later")
+
+        @signal
+        def stop_iterating(self):
+            self.asked = True
+
+        @query
+        def look(self):
+            sys.exit("looking")
+
+    for fn, news, kind in (
+        (AtOnce, [], "SystemExit"),
+        (Later, [signalled("leave")], "SystemExit"),
+        (Later, [signalled("stop_iterating")], "RuntimeError"),
+    ):
+        driven = Driven(fn)
+        (end,) = driven.start(*news).commands
+        assert isinstance(end, c.FailWorkflow)
+        assert kind == end.failure.type
+        driven.check()
+    driven = Driven(Later)
+    driven.start()
+    with pytest.raises(QueryFailed, match="SystemExit: looking"):
+        driven.program.query("look", NOTHING, False)
 
 
 def test_init_may_use_ctx():
@@ -825,7 +439,7 @@ class Shown:
     def __init__(self, ctx: WorkflowContext) -> None:
         self.ctx = ctx
         self.items = ["a"]
-        self.deep = {"line": Line("x"), "more": [{"n": 1}]}
+        self.deep: dict[str, Any] = {"line": Line("x"), "more": [{"n": 1}]}
         self.gate = asyncio.Event()
 
     async def run(self, ctx: WorkflowContext) -> None:
@@ -881,10 +495,8 @@ class Shown:
 
     @query
     def asks_quietly(self) -> None:
-        try:
+        with suppress(Exception):
             self.ctx.sleep(1)
-        except Exception:
-            pass
 
     @query
     def starts_a_task(self) -> None:
@@ -981,7 +593,7 @@ def test_queries_of_a_closed_program_still_answer():
     with pytest.raises(QueryNotReadOnly):
         driven.program.query("asks", NOTHING, False)
     again = replayed(Shown, driven.history)
-    assert b'["a","k","x","1"]' == bytes(again._program.query("read", NOTHING, False))
+    assert b'["a","k","x","1"]' == bytes(cast(Any, again._program).query("read", NOTHING, False))
 
 
 def test_every_workflow_answers_two_queries():

@@ -110,16 +110,15 @@ def test_a_condition_that_is_late_times_out():
         try:
             await ctx.wait_until(lambda: looked.append(1), timeout=2)
         except TimeoutError as error:
-            assert isinstance(error, ConditionTimeout)
             await ctx.wait_for_signal("end")
-            return str(error)
+            return f"{type(error).__name__}: {error}"
         return "in time"
 
     driven = Driven(late)
     driven.start()
     driven.turn(fired())
     seen = len(looked)
-    assert "did not become true in time" in result_of(driven.turn(signalled("end")))
+    assert result_of(driven.turn(signalled("end"))).startswith(ConditionTimeout.__name__)
     assert seen == len(looked)
     driven.check()
 
@@ -184,11 +183,14 @@ def test_a_predicate_that_does_more_than_look_is_refused(what):
         async def later() -> bool:
             return True
 
+        def gives_later() -> object:
+            return later()
+
         predicates = {
             "coroutine function": later,
             "not callable": True,
             "asks": lambda: ctx.sleep(1),
-            "awaitable": lambda: later(),
+            "awaitable": gives_later,
         }
         try:
             await ctx.wait_until(predicates[what])  # type: ignore[arg-type]
@@ -208,7 +210,7 @@ def test_conditions_alone_are_blocked_for_ever():
     async def alone(ctx: WorkflowContext) -> None:
         await ctx.wait_until(lambda: False)
 
-    with pytest.raises(BlockedForever, match="test_context_conditions.py"):
+    with pytest.raises(BlockedForever, match=r"test_context_conditions\.py"):
         Driven(alone).start()
 
 
@@ -221,9 +223,12 @@ def test_conditions_that_never_come_to_rest(monkeypatch):
         side = "nobody"
 
         async def play(me: str, other: str) -> None:
+            def my_turn() -> bool:
+                return side == me
+
             nonlocal side
             while True:
-                await ctx.wait_until(lambda: side == me)
+                await ctx.wait_until(my_turn)
                 side = other
 
         players = [asyncio.ensure_future(play("a", "b")), asyncio.ensure_future(play("b", "a"))]

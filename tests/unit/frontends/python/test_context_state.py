@@ -1,4 +1,4 @@
-"""`ctx.state`, `ctx.set_metadata`, `ctx.patched`, `ctx.info`: what others see of a workflow, and what it knows of itself."""
+"""`ctx.state`, `set_metadata`, `patched`, `info`: what others see of a workflow, and what it knows of itself."""
 
 import json
 from dataclasses import dataclass

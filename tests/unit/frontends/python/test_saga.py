@@ -397,6 +397,39 @@ async def test_cancelled_work_caught_inside_the_block(engine):
     assert [] == undone()
 
 
+@workflow
+async def part(ctx: WorkflowContext, stubborn: bool) -> str:
+    try:
+        await ctx.wait_for_signal("for ever")
+    except asyncio.CancelledError:
+        await ctx.task(book, "last words")
+        if not stubborn:
+            raise
+    return "child"
+
+
+@workflow
+async def whole(ctx: WorkflowContext, stubborn: bool) -> None:
+    async with ctx.saga() as saga:
+        await saga.do(ctx.task(book, "a"), undo=lambda b: ctx.task(cancel_booking, b))
+        await saga.do(ctx.child(part, stubborn), undo=lambda b: ctx.task(cancel_booking, f"booked {b}"))
+
+
+@pytest.mark.parametrize(("stubborn", "expected"), [(False, ["a"]), (True, ["child", "a"])])
+async def test_child_is_asked_to_stop_and_its_end_waited_for(engine, stubborn, expected):
+    """It cleans up before anything is undone; one that ends well in spite of the cancel is undone, too."""
+    running = await engine(workflows=[part, whole], tasks=TASKS)
+    commits = Commits(running)
+    handle = await running.client.start_workflow(whole, stubborn)
+    await until(lambda: waits_for(handle, "part"))
+    assert await handle.cancel()
+
+    await replays(whole, handle, commits)
+    with pytest.raises(WorkflowCancelled):
+        await handle.result()
+    assert ["book a", "book last words", *(f"undo booked {what}" for what in expected)] == DONE
+
+
 # --- a result that races the cancel -------------------------------------------------------------------------------
 
 

@@ -1,0 +1,95 @@
+"""Filters: compiled once from text, asked about many payloads."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from holdfast.errors import ExpressionFailed, InvalidExpression
+from holdfast.expressions.cel.analysis import Equality, required_equalities
+from holdfast.expressions.cel.budget import DEFAULT_BUDGET, FIRST_LOCAL, LEFT, spent
+from holdfast.expressions.cel.compiler import Code, Compiler
+from holdfast.expressions.cel.explain import Explanation, explain
+from holdfast.expressions.cel.grammar import CEL
+from holdfast.expressions.cel.values import not_bool
+from holdfast.expressions.lexer import Source
+from holdfast.expressions.syntax import Parser
+
+MAX_BYTES = 4096
+_SHORT = 256
+
+
+class Verdict(NamedTuple):
+    """What a filter says about a payload. An error is no match; `code` is the error's, "" without one."""
+
+    matched: bool
+    error: str | None
+    steps: int
+    code: str = ""
+
+
+class Filter:
+    """A filter ready to be asked. Immutable; may be shared between threads."""
+
+    __slots__ = ("_cost", "_equalities", "_locals", "_run", "text")
+
+    def __init__(self, text: str, code: Code, slots: int, equalities: tuple[Equality, ...]) -> None:
+        self.text = text
+        self._run = code.run
+        self._cost = code.cost
+        self._locals = [None] * (slots - FIRST_LOCAL)
+        self._equalities = equalities
+
+    def __repr__(self) -> str:
+        return f"Filter({self.text!r})"
+
+    def matches(self, payload: Any, *, budget: int = DEFAULT_BUDGET) -> bool:
+        """Whether the payload satisfies the filter. An error, or more steps than the budget, is a no."""
+        return self.evaluate(payload, budget=budget).matched
+
+    def evaluate(self, payload: Any, *, budget: int = DEFAULT_BUDGET) -> Verdict:
+        """The same with the reason when there is no answer, and the steps it took."""
+        frame = [payload, budget - self._cost, *self._locals]
+        try:
+            if frame[LEFT] < 0:
+                raise spent()
+            answer = self._run(frame)
+            if frame[LEFT] < 0:
+                raise spent()
+            if answer is not True and answer is not False:
+                raise not_bool(answer)
+        except ExpressionFailed as error:
+            return Verdict(False, error.message, budget - max(frame[LEFT], 0), error.code)
+        return Verdict(answer, None, budget - frame[LEFT])
+
+    def required_equalities(self) -> tuple[Equality, ...]:
+        """Equalities that hold in every payload this filter matches: keys for an index of filters."""
+        return self._equalities
+
+    def explain(self, payload: Any, *, budget: int = DEFAULT_BUDGET) -> Explanation:
+        """Why the payload satisfies the filter or does not, for people."""
+        verdict = self.evaluate(payload, budget=budget)
+        return explain(self.text, payload, verdict.matched, verdict.error, budget)
+
+
+def compile_filter(text: str) -> Filter:
+    """A filter from its text; refuses with `InvalidExpression` what is not one. The latest are kept and shared."""
+    if not isinstance(text, str):
+        raise InvalidExpression(f"a filter is text, not {type(text).__name__}")
+    return _short(text) if len(text) <= _SHORT else _long(text)
+
+
+def _compiled(text: str) -> Filter:
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > MAX_BYTES:
+        raise InvalidExpression(f"a filter may have {MAX_BYTES} bytes, this one has {size}: test less, or split it")
+    source = Source(text)
+    tree = Parser(source, CEL).whole()
+    compiler = Compiler(source)
+    code = compiler.filter_code(tree)
+    return Filter(text, code, compiler.slots, required_equalities(tree))
+
+
+# A long text makes hundreds of closures: few of these are kept, so that nobody can fill the memory with filters.
+_short = lru_cache(maxsize=1024)(_compiled)
+_long = lru_cache(maxsize=64)(_compiled)
