@@ -17,6 +17,8 @@
     ├── NotFound
     │   ├── ExecutionNotFound
     │   ├── UnknownWorkflowKind
+    │   ├── PromiseNotFound            or a token that stands for nothing
+    │   ├── EventNotFound
     │   ├── UnknownQuery               the workflow has no query of this name
     │   ├── UpdateNotFound
     │   └── UnknownTaskKind
@@ -60,6 +62,9 @@
     │   ├── AllFailed                  `ctx.any`: carries all outcomes
     │   │   └── TooFewSucceeded        `ctx.n_of`: carries the outcomes so far
     │   ├── CompensationFailed         `ctx.saga`: carries every failure
+    │   ├── PromiseRejected            by whoever settled it
+    │   ├── PromiseTimeout             also a TimeoutError
+    │   ├── EventTimeout               also a TimeoutError
     │   ├── ConditionTimeout           `ctx.wait_until`; also a TimeoutError
     │   └── SignalTimeout              also a TimeoutError
     ├── ScenarioError                  raised by holdfast.testing alone: the test can't go on as written
@@ -212,6 +217,18 @@ class UnknownWorkflowKind(NotFound):
     """No worker has ever registered this workflow kind: pass it in `workflows=[...]` of an Engine on this database."""
 
     code = "unknown_workflow_kind"
+
+
+class PromiseNotFound(NotFound):
+    """No promise has this id, name or token."""
+
+    code = "promise_not_found"
+
+
+class EventNotFound(NotFound):
+    """No kept or dead event has this number."""
+
+    code = "event_not_found"
 
 
 class UnknownQuery(NotFound):
@@ -519,6 +536,24 @@ class CompensationFailed(WaitFailed):
     def __init__(self, message: str | None = None, *, failures: tuple[BaseException, ...] = ()) -> None:
         super().__init__(message)
         self.failures = failures
+
+
+class PromiseRejected(WaitFailed):
+    """Whoever settled the promise rejected it."""
+
+    code = "promise_rejected"
+
+
+class PromiseTimeout(WaitFailed, TimeoutError):
+    """Nobody settled the promise in time."""
+
+    code = "promise_timeout"
+
+
+class EventTimeout(WaitFailed, TimeoutError):
+    """Nothing that the workflow waited for was published in time."""
+
+    code = "event_timeout"
 
 
 class ConditionTimeout(WaitFailed, TimeoutError):

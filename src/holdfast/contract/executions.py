@@ -33,6 +33,7 @@ class StartWorkflow(msgspec.Struct, frozen=True, kw_only=True):
     start_at: int | None = None
     if_running: IfRunning = IfRunning.USE_EXISTING
     if_closed: IfClosed = IfClosed.ALLOW
+    ttl_s: float | None = None
     request_id: str | None = None
 
 
@@ -71,6 +72,7 @@ class SignalWithStart(msgspec.Struct, frozen=True, kw_only=True):
     execution_timeout_s: float | None = None
     start_at: int | None = None
     if_closed: IfClosed = IfClosed.ALLOW
+    ttl_s: float | None = None
     signal_name: str
     signal_value: Raw = NULL
     request_id: str | None = None

@@ -58,7 +58,7 @@ class Upkeep(Protocol):
         """Notice what other processes have committed: news, closed executions, new work. True if there was anything."""
         ...
 
-    def forget(self) -> Awaitable[None]:
+    def forget(self) -> Awaitable[bool]:
         """Forget request ids older than their time to live."""
         ...
 

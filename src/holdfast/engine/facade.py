@@ -34,6 +34,7 @@ from holdfast.engine.executions.signal_with_start import SignalWithStartWorkflow
 from holdfast.engine.executions.start import Start
 from holdfast.engine.executions.terminate import Terminate
 from holdfast.engine.executions.update import Update
+from holdfast.engine.message_facade import LocalMessages
 from holdfast.engine.outcomes import Outcomes
 from holdfast.engine.past import ChoosePoint, Past, read_past
 from holdfast.engine.queries import Queries, check_as_of
@@ -79,6 +80,7 @@ class LocalEngine:
         self.queries = Queries(self.desk, self.queue.entropy)
         self.executions = LocalExecutions(self)
         self.workers = LocalWorkers(self)
+        self.messages = LocalMessages(self)
         self.upkeep = LocalUpkeep(self)
         self.loop: asyncio.AbstractEventLoop | None = None
 
@@ -92,6 +94,7 @@ class LocalEngine:
         await self.store.close()
         self.queue.stop()
         self.outcomes.stop(EngineStopped())
+        self.messages.stop()
         self.updates.stop(EngineStopped())
         self.queries.stop()
         for session in list(self.desk.sessions):
@@ -108,6 +111,8 @@ class LocalEngine:
         for key, outcome in effects.closed:
             self.outcomes.closed(key, outcome)
         self.updates.committed(effects.appended)
+        if effects.delivered:
+            self.messages.deliveries.done(effects.delivered)
         self.upkeep.after_commit(effects.due_at)
 
 
@@ -405,7 +410,7 @@ class LocalUpkeep:
     def run_due(self) -> asyncio.Future[DueWork]:
         return self._engine.queue.submit(RunDue(None))
 
-    def forget(self) -> asyncio.Future[None]:
+    def forget(self) -> asyncio.Future[bool]:
         return self._engine.queue.submit(Forget(None))
 
     async def next_due_at(self, after: int) -> int | None:
@@ -434,6 +439,7 @@ class LocalUpkeep:
         await self._pass_on_news()
         await self._check_outcomes()
         await self._engine.updates.look_around()
+        await self._engine.messages.look_around()
         await self.claim()
         self._looking = False
         return True

@@ -37,5 +37,9 @@ class Operation(Generic[Request, Answer]):
     def decide(self, ws: Workspace) -> Answer:
         raise NotImplementedError
 
+    def subject(self, answer: Answer) -> tuple[str | None, str | None]:
+        """What an idempotency key is kept for: the execution whose life prolongs its own, and a name for people."""
+        return None, None
+
     def undecided(self, ws: Workspace) -> None:
         """Called when `decide` refused: for what must happen all the same."""

@@ -27,7 +27,7 @@ from holdfast.engine.rules.workspace import Entropy, Workspace
 from holdfast.errors import EngineStopped, HoldfastError, RequestMismatch, StorageFull
 from holdfast.model.events import TurnEvent
 from holdfast.model.executions import Execution, RequestRow
-from holdfast.model.values import Token
+from holdfast.model.values import MICRO, Token
 from holdfast.store.protocol import Changes, Loaded, LoadPlan
 
 Answer = TypeVar("Answer")
@@ -61,11 +61,12 @@ class Member:
 class Effects:
     """What a committed batch means for this process, beyond the answers."""
 
-    __slots__ = ("appended", "closed", "due_at", "expired", "opened", "work")
+    __slots__ = ("appended", "closed", "delivered", "due_at", "expired", "opened", "work")
 
     def __init__(self, ws: Workspace, expired: set[str]) -> None:
         self.expired = expired
         self.closed = ws.closed
+        self.delivered = ws.delivered
         self.appended = ws.appended
         self.opened = [(execution.org, execution.id) for execution in ws.changes.new_executions]
         self.due_at = ws.due_at
@@ -168,29 +169,59 @@ class OperationBatch:
 
 
 def _decide_once(operation: Operation[Any, Any], ws: Workspace) -> Any:
-    """Answer a repeated request as the first time; remember the answer of a new one."""
+    """Answer a repeated request as the first time; remember the answer of a new one, for as long as its key counts."""
     request = operation.request
     key = (request.org, request.request_id)
     assert operation.ANSWER is not None, "only operations with an answer type take request ids"
-    fingerprint = sha256(type(request).__name__.encode() + msgspec.json.encode(request)).hexdigest()
+    fingerprint = _fingerprint(request)
     known = ws.loaded.requests.get(key)
-    if known is not None:
+    if known is not None and _counts(ws, known):
         if known.fingerprint != fingerprint:
             raise RequestMismatch(
-                f"request id {request.request_id!r} was used for another request: send a new id",
+                f"idempotency key {request.request_id!r} was used for another request: send a new one",
                 request_id=request.request_id,
             )
-        return msgspec.json.decode(known.answer, type=operation.ANSWER)
+        return _repeated(msgspec.json.decode(known.answer, type=operation.ANSWER))
     answer = operation.decide(ws)
+    ttl_s = getattr(request, "ttl_s", None)
+    ttl = int((ws.config.request_ttl_s if ttl_s is None else ttl_s) * MICRO)
+    execution_id, subject = operation.subject(answer)
     row = RequestRow(
         org=request.org,
         request_id=request.request_id,
         fingerprint=fingerprint,
         answer=msgspec.json.encode(answer),
         created_at=ws.now,
+        ttl=ttl,
+        expires_at=ws.now + ttl,
+        execution_id=execution_id,
+        subject=subject,
     )
     ws.loaded.requests[key] = row
     ws.changes.requests.append(row)
+    return answer
+
+
+def _fingerprint(request: Any) -> str:
+    """What the request asks for; how long its key counts is not part of it."""
+    if getattr(request, "ttl_s", None) is not None:
+        request = msgspec.structs.replace(request, ttl_s=None)
+    return sha256(type(request).__name__.encode() + msgspec.json.encode(request)).hexdigest()
+
+
+def _counts(ws: Workspace, known: RequestRow) -> bool:
+    """Until its time is over; a key that has started something, not before that has been over for as long."""
+    if known.expires_at > ws.now:
+        return True
+    started = ws.loaded.executions.get(known.execution_id) if known.execution_id is not None else None
+    if started is None:
+        return False
+    return started.closed_at is None or started.closed_at + known.ttl > ws.now
+
+
+def _repeated(answer: Any) -> Any:
+    if hasattr(answer, "idempotency_key_new"):
+        return msgspec.structs.replace(answer, idempotency_key_new=False)
     return answer
 
 

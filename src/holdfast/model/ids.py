@@ -20,4 +20,3 @@ def child_execution_id(parent_id: str, child_no: int, now_us: int) -> str:
     """The id of a parent's n-th child: the worker knows it before the child is there, and always finds the same."""
     digest = blake2b(f"{parent_id}/{child_no}".encode(), digest_size=6).digest()
     return execution_id(now_us, child_no, int.from_bytes(digest))
-

@@ -336,6 +336,28 @@ class Store(Protocol):
         """The newest first."""
         ...
 
+    async def promises(self, org: str, execution_id: str) -> list[PromiseRow]: ...
+
+    async def waits(self, org: str, execution_id: str) -> list[SubscriptionRow]:
+        """What an execution waits for that may be published, thrown or sent."""
+        ...
+
+    async def waits_of_key(self, org: str, kind: SubscriptionKind, key: str, limit: int) -> list[SubscriptionRow]:
+        """The longest waiting first."""
+        ...
+
+    async def published(self, org: str, key: str | None, before: int | None, limit: int) -> list[PublishedRow]:
+        """Kept events, the newest first, with numbers below `before`."""
+        ...
+
+    async def dead_events(self, org: str, key: str | None, before: int | None, limit: int) -> list[DeadEvent]:
+        """Events nobody has got, the newest first."""
+        ...
+
+    async def delivery(self, org: str | None, number: int) -> DeliveryRow | None:
+        """An event or broadcast that many waited for; None once it is forgotten, or if one page was enough."""
+        ...
+
     async def next_due_at(self, after: int) -> int | None:
         """The earliest `fire_at` of a timer, `due_at` or `not_before_at` of a task, `not_before_at` of a ready row.
 

@@ -157,9 +157,7 @@ class Worker:
         definition = self._host.registry.workflow(work.kind, work.version)
         assert definition is not None, "the engine hands out known kinds only"
         propagate = self._host.config.propagate_child_failures
-        maker = program_maker(
-            definition, self._host.org, work.execution_id, propagate_child_failures=propagate
-        )
+        maker = program_maker(definition, self._host.org, work.execution_id, propagate_child_failures=propagate)
         runner = ExecutionRunner(self._host, work.execution_id, maker, definition.build, self._forget)
         self._runners[work.execution_id] = runner
         if len(self._runners) > self._host.config.cached_executions:

@@ -32,3 +32,6 @@ class SignalWithStartWorkflow(Operation[SignalWithStart, SignalWithStartResponse
             check_signal(ws, execution)
         sequence = append_signal(ws, execution, request)
         return SignalWithStartResponse(execution.id, created, sequence)
+
+    def subject(self, answer: SignalWithStartResponse) -> tuple[str | None, str | None]:
+        return answer.workflow_execution_id, answer.workflow_execution_id

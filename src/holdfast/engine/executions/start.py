@@ -46,3 +46,6 @@ class Start(Operation[StartWorkflow, StartAnswer]):
             check_reuse(last, request.if_closed)
         execution = begin(ws, asked)
         return StartAnswer(execution.id, execution.workflow_id, True)
+
+    def subject(self, answer: StartAnswer) -> tuple[str | None, str | None]:
+        return answer.workflow_execution_id, answer.workflow_execution_id

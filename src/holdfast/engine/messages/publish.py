@@ -42,3 +42,6 @@ class Publish(Operation[PublishEvent, PublishAnswer]):
             idempotency_key_used=request.request_id is not None,
             idempotency_key_new=request.request_id is not None,
         )
+
+    def subject(self, answer: PublishAnswer) -> tuple[str | None, str | None]:
+        return None, f"event {answer.event_id}"

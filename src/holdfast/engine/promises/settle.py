@@ -70,9 +70,7 @@ class Settle(Operation[SettlePromise, SettleAnswer]):
             return self._answer(self._settle_early(ws, execution, name, settled), first=True)
         return self._answer(promise, first=promises.settle(ws, execution, promise, settled))
 
-    def _settle_early(
-        self, ws: Workspace, execution: Execution, name: str, settled: promises.Settled
-    ) -> PromiseRow:
+    def _settle_early(self, ws: Workspace, execution: Execution, name: str, settled: promises.Settled) -> PromiseRow:
         if not self.request.allow_early:
             raise self._unknown(f"{execution.id}:{name}")
         if not execution.is_open:
@@ -82,9 +80,7 @@ class Settle(Operation[SettlePromise, SettleAnswer]):
                 status=execution.status.value,
             )
         ttl_s = ws.config.request_ttl_s if self.request.ttl_s is None else self.request.ttl_s
-        return promises.settle_early(
-            ws, execution, name, settled=settled, expires_at=ws.now + int(ttl_s * MICRO)
-        )
+        return promises.settle_early(ws, execution, name, settled=settled, expires_at=ws.now + int(ttl_s * MICRO))
 
     def _unknown(self, promise_id: str) -> PromiseNotFound:
         return PromiseNotFound(
@@ -133,3 +129,6 @@ class Settle(Operation[SettlePromise, SettleAnswer]):
             idempotency_key_used=used,
             idempotency_key_new=used,
         )
+
+    def subject(self, answer: SettleAnswer) -> tuple[str | None, str | None]:
+        return None, answer.promise_id

@@ -203,9 +203,14 @@ def _satisfies(where: str | None, data: Payload) -> bool:
 # --- sending ------------------------------------------------------------------------------------------------------
 
 
-def send(ws: Workspace, sending: Sending, candidates: list[int], number: int = 0) -> Sent:
-    """Give it to those who wait, the longest waiting first; keep it for those who look back; start what it starts."""
+def send(ws: Workspace, sending: Sending, candidates: list[int] | None, number: int = 0) -> Sent:
+    """Give it to those who wait, the longest waiting first; keep it for those who look back; start what it starts.
+
+    Without `candidates` those who wait are not known: all of them are reached page by page.
+    """
     number = number or next_id(ws)
+    unknown = candidates is None
+    candidates = candidates or []
     fresh = [
         row.id
         for row in ws.changes.new_subscriptions
@@ -213,9 +218,9 @@ def send(ws: Workspace, sending: Sending, candidates: list[int], number: int = 0
         and (sending.correlation is None or row.eq_value == sending.correlation)
     ]
     delivered, consumed, _ = _hand_out(ws, sending, number, (*candidates, *fresh))
-    done = consumed or len(candidates) < PAGE
+    done = consumed or (len(candidates) < PAGE and not unknown)
     if not done:
-        _put_off(ws, sending, number, delivered, cursor=candidates[-1])
+        _put_off(ws, sending, number, delivered, cursor=candidates[-1] if candidates else 0)
     retained = not consumed and sending.kind in EVENT_KINDS and sending.delivery is not Delivery.WAITERS
     if retained:
         _keep(ws, sending, number, delivered)
@@ -223,9 +228,7 @@ def send(ws: Workspace, sending: Sending, candidates: list[int], number: int = 0
     return Sent(number, delivered, retained, started, done)
 
 
-def _hand_out(
-    ws: Workspace, sending: Sending, number: int, candidates: Iterable[int]
-) -> tuple[int, bool, int]:
+def _hand_out(ws: Workspace, sending: Sending, number: int, candidates: Iterable[int]) -> tuple[int, bool, int]:
     """How many got it, whether one of them has used it up, and the last wait that was looked at."""
     delivered = last = 0
     for wait_id in candidates:

@@ -46,9 +46,7 @@ def create(ws: Workspace, execution: Execution, event: e.PromiseCreated) -> None
         ws.add_timer(execution, row)
 
 
-def settle_early(
-    ws: Workspace, execution: Execution, name: str, *, settled: Settled, expires_at: int
-) -> PromiseRow:
+def settle_early(ws: Workspace, execution: Execution, name: str, *, settled: Settled, expires_at: int) -> PromiseRow:
     """Keep a settlement for a promise that is not there yet."""
     promise = PromiseRow(
         execution_id=execution.id,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from holdfast.contract.upkeep import DueWork
 from holdfast.engine.operation import Operation
-from holdfast.engine.rules import children, tasks
+from holdfast.engine.rules import children, messages, promises, tasks
 from holdfast.engine.rules.closing import end_from_outside
 from holdfast.engine.rules.leases import reclaim, tell_holder, wake
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.model.events import TimerFired, WorkflowTerminated, WorkflowTimedOut
-from holdfast.model.executions import DEADLINE_NO, State
+from holdfast.model.executions import DEADLINE_NO, Execution, State, TimerRow
+from holdfast.model.messages import PromiseState
 from holdfast.model.values import Failure, ParentClose
 from holdfast.store.protocol import LoadPlan
 
@@ -23,6 +24,7 @@ class RunDue(Operation[None, DueWork]):
         plan.due_timers = PAGE
         plan.due_tasks = PAGE
         plan.bereaved = PAGE
+        plan.deliveries = PAGE
         plan.expired_workers = True
 
     def decide(self, ws: Workspace) -> DueWork:
@@ -31,7 +33,7 @@ class RunDue(Operation[None, DueWork]):
         turns, lost = _take_back(ws)
         _decide_fates(ws)
         pages = (ws.loaded.due_timers, ws.loaded.due_tasks, ws.loaded.bereaved)
-        full = any(len(page) >= PAGE for page in pages)
+        full = any(len(page) >= PAGE for page in pages) or _go_on_delivering(ws)
         return DueWork(timers, timed_out, len(ws.loaded.expired_workers), turns, lost, full)
 
 
@@ -45,10 +47,31 @@ def _fire_timers(ws: Workspace) -> int:
         if timer.timer_no == DEADLINE_NO:
             end_from_outside(ws, execution, State.TIMED_OUT, WorkflowTimedOut(expires_at=timer.fire_at))
             continue
+        fired += 1
+        if timer.promise is not None:
+            _time_out_promise(ws, execution, timer)
+            continue
         ws.append(execution, TimerFired(timer_no=timer.timer_no))
         wake(ws, execution)
-        fired += 1
     return fired
+
+
+def _time_out_promise(ws: Workspace, execution: Execution, timer: TimerRow) -> None:
+    """The same rule as for everybody who settles it: whoever is first."""
+    promise = ws.loaded.promises.get((execution.id, timer.promise or ""))
+    if promise is not None:
+        promise.timer_no = None
+        promises.settle(ws, execution, promise, promises.Settled(PromiseState.TIMED_OUT))
+
+
+def _go_on_delivering(ws: Workspace) -> bool:
+    """The next page of events and broadcasts that many wait for; whether there is more."""
+    left = PAGE
+    for delivery, page in ws.loaded.deliveries:
+        full = len(page) >= left
+        left -= len(page)
+        messages.go_on(ws, delivery, page, full=full)
+    return bool(ws.loaded.deliveries)
 
 
 def _time_out_tasks(ws: Workspace) -> int:

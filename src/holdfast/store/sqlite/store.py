@@ -12,8 +12,9 @@ from holdfast.config import StoreConfig
 from holdfast.errors import EngineStopped
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import DeadLetter, Execution, Status, TaskRow, TimerRow
+from holdfast.model.messages import DeadEvent, DeliveryRow, PromiseRow, PublishedRow, SubscriptionKind, SubscriptionRow
 from holdfast.store.protocol import BatchSource, Clock, ExecutionQuery, Inconsistency
-from holdfast.store.sqlite import pages, read
+from holdfast.store.sqlite import pages, read, read_messages
 from holdfast.store.sqlite.connections import Database
 from holdfast.store.sqlite.readers import Coalesced, Readers, Reads
 from holdfast.store.sqlite.writer import Writer
@@ -79,6 +80,24 @@ class SqliteStore:
 
     async def dead_letters(self, org: str, execution_id: str | None = None, limit: int = 100) -> list[DeadLetter]:
         return await self._read(lambda connection: read.dead_letters(connection, org, execution_id, limit))
+
+    async def promises(self, org: str, execution_id: str) -> list[PromiseRow]:
+        return await self._read(lambda connection: read_messages.promises(connection, org, execution_id))
+
+    async def waits(self, org: str, execution_id: str) -> list[SubscriptionRow]:
+        return await self._read(lambda connection: read_messages.waits(connection, org, execution_id))
+
+    async def waits_of_key(self, org: str, kind: SubscriptionKind, key: str, limit: int) -> list[SubscriptionRow]:
+        return await self._read(lambda connection: read_messages.waits_of_key(connection, org, kind, key, limit))
+
+    async def published(self, org: str, key: str | None, before: int | None, limit: int) -> list[PublishedRow]:
+        return await self._read(lambda connection: read_messages.published(connection, org, key, before, limit))
+
+    async def dead_events(self, org: str, key: str | None, before: int | None, limit: int) -> list[DeadEvent]:
+        return await self._read(lambda connection: read_messages.dead_events(connection, org, key, before, limit))
+
+    async def delivery(self, org: str | None, number: int) -> DeliveryRow | None:
+        return await self._read(lambda connection: read_messages.delivery(connection, org, number))
 
     async def next_due_at(self, after: int) -> int | None:
         return await self._read(lambda connection: read.next_due_at(connection, after))
