@@ -23,10 +23,11 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "holdfast"
 
 SKIPPED = {
-    "Client": {"executions", "portal", "sync"},  # the async side itself
+    "Client": {"executions", "messages", "portal", "sync"},  # the async side itself
     "Engine": {"start_up", "shutdown"},  # SyncEngine does these in its own way
 }
 ASYNC_ITERATORS = {"AsyncIterator", "AsyncGenerator", "AsyncIterable"}
+USING = "using"
 AWAITABLES = {"Awaitable", "Coroutine", "Future", "Task"}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -226,7 +227,10 @@ def call(node: Function, target: Target) -> str:
     if not is_async(node):
         return wrapped(plain_call, node.returns, target)
     awaited = argument_of(node.returns, AWAITABLES) if isinstance(node, ast.FunctionDef) else node.returns
-    return wrapped(f"self._portal.call({', '.join([function, *arguments])})", awaited or node.returns, target)
+    # A connection of the caller's stays in the caller's thread.
+    way = "call_using" if f"{USING}={USING}" in arguments else "call"
+    passed = [function, *arguments] if way == "call" else [USING, function, *arguments]
+    return wrapped(f"self._portal.{way}({', '.join(passed)})", awaited or node.returns, target)
 
 
 def wrapped(value: str, annotation: ast.expr, target: Target) -> str:

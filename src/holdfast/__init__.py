@@ -11,13 +11,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from holdfast.assembly import Engine
     from holdfast.blocking.engine import SyncEngine
+    from holdfast.client.broadcasts import Broadcast, MessageSent
     from holdfast.client.calls import UpdateHandle
-    from holdfast.client.client import Client, WorkflowHandle
+    from holdfast.client.client import Client
+    from holdfast.client.events import DeadEventView, EventKeyView, EventView, Published, WaitView
+    from holdfast.client.explaining import EventExplanation, WaitExplanation
+    from holdfast.client.handles import WorkflowHandle
+    from holdfast.client.mailbox import DeadLetter, Mailbox, MailboxEntry
+    from holdfast.client.promises import PromiseView, SettledPromise
     from holdfast.client.sync import SyncClient, SyncUpdateHandle, SyncWorkflowHandle
     from holdfast.client.views import WorkflowPage, WorkflowView
     from holdfast.config import EngineConfig, Limits, StoreConfig, WorkerConfig
     from holdfast.contract.calls import UpdateStatus
-    from holdfast.contract.executions import SignalResponse, SignalWithStartResponse
+    from holdfast.contract.executions import Redelivered, SignalResponse, SignalWithStartResponse
     from holdfast.contract.upkeep import RecoveryReport
     from holdfast.errors import HoldfastError, NonRetryable
     from holdfast.frontends.python.children import ChildHandle
@@ -26,26 +32,46 @@ if TYPE_CHECKING:
     from holdfast.frontends.python.definitions import task, workflow
     from holdfast.frontends.python.handlers import query, signal, update
     from holdfast.frontends.python.info import WorkflowInfo
+    from holdfast.frontends.python.messages import PromiseFuture
     from holdfast.frontends.python.saga import Saga
     from holdfast.frontends.python.task_context import TaskContext, TaskInfo
+    from holdfast.frontends.python.triggers import On
     from holdfast.model.executions import Status
-    from holdfast.model.values import IfClosed, IfRunning, ParentClose, RetryPolicy
+    from holdfast.model.messages import PromiseState
+    from holdfast.model.values import Delivery, IfClosed, IfRunning, ParentClose, RetryPolicy
 
 _HOMES = {
+    "Broadcast": "holdfast.client.broadcasts",
     "ChildHandle": "holdfast.frontends.python.children",
     "Client": "holdfast.client.client",
+    "DeadEventView": "holdfast.client.events",
+    "DeadLetter": "holdfast.client.mailbox",
+    "Delivery": "holdfast.model.values",
     "Engine": "holdfast.assembly",
     "EngineConfig": "holdfast.config",
+    "EventExplanation": "holdfast.client.explaining",
+    "EventKeyView": "holdfast.client.events",
+    "EventView": "holdfast.client.events",
     "HoldfastError": "holdfast.errors",
     "IfClosed": "holdfast.model.values",
     "IfRunning": "holdfast.model.values",
     "Limits": "holdfast.config",
+    "Mailbox": "holdfast.client.mailbox",
+    "MailboxEntry": "holdfast.client.mailbox",
+    "MessageSent": "holdfast.client.broadcasts",
     "NonRetryable": "holdfast.errors",
+    "On": "holdfast.frontends.python.triggers",
     "Outcome": "holdfast.frontends.python.composition",
     "ParentClose": "holdfast.model.values",
+    "PromiseFuture": "holdfast.frontends.python.messages",
+    "PromiseState": "holdfast.model.messages",
+    "PromiseView": "holdfast.client.promises",
+    "Published": "holdfast.client.events",
     "RecoveryReport": "holdfast.contract.upkeep",
+    "Redelivered": "holdfast.contract.executions",
     "RetryPolicy": "holdfast.model.values",
     "Saga": "holdfast.frontends.python.saga",
+    "SettledPromise": "holdfast.client.promises",
     "SignalResponse": "holdfast.contract.executions",
     "SignalWithStartResponse": "holdfast.contract.executions",
     "Status": "holdfast.model.executions",
@@ -58,9 +84,11 @@ _HOMES = {
     "TaskInfo": "holdfast.frontends.python.task_context",
     "UpdateHandle": "holdfast.client.calls",
     "UpdateStatus": "holdfast.contract.calls",
+    "WaitExplanation": "holdfast.client.explaining",
+    "WaitView": "holdfast.client.events",
     "WorkerConfig": "holdfast.config",
     "WorkflowContext": "holdfast.frontends.python.context",
-    "WorkflowHandle": "holdfast.client.client",
+    "WorkflowHandle": "holdfast.client.handles",
     "WorkflowInfo": "holdfast.frontends.python.info",
     "WorkflowPage": "holdfast.client.views",
     "WorkflowView": "holdfast.client.views",
@@ -72,20 +100,37 @@ _HOMES = {
 }
 
 __all__ = [
+    "Broadcast",
     "ChildHandle",
     "Client",
+    "DeadEventView",
+    "DeadLetter",
+    "Delivery",
     "Engine",
     "EngineConfig",
+    "EventExplanation",
+    "EventKeyView",
+    "EventView",
     "HoldfastError",
     "IfClosed",
     "IfRunning",
     "Limits",
+    "Mailbox",
+    "MailboxEntry",
+    "MessageSent",
     "NonRetryable",
+    "On",
     "Outcome",
     "ParentClose",
+    "PromiseFuture",
+    "PromiseState",
+    "PromiseView",
+    "Published",
     "RecoveryReport",
+    "Redelivered",
     "RetryPolicy",
     "Saga",
+    "SettledPromise",
     "SignalResponse",
     "SignalWithStartResponse",
     "Status",
@@ -98,6 +143,8 @@ __all__ = [
     "TaskInfo",
     "UpdateHandle",
     "UpdateStatus",
+    "WaitExplanation",
+    "WaitView",
     "WorkerConfig",
     "WorkflowContext",
     "WorkflowHandle",

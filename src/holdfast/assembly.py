@@ -10,8 +10,10 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import unquote, urlsplit
 
-from holdfast.client.client import Client, Workflow
+from holdfast.client.client import Client
+from holdfast.client.events import Published
 from holdfast.client.following import successor_of
+from holdfast.client.options import Workflow
 from holdfast.client.views import result_of
 from holdfast.config import EngineConfig
 from holdfast.contract.upkeep import RecoveryReport
@@ -19,6 +21,7 @@ from holdfast.engine.facade import LocalEngine
 from holdfast.errors import EngineStopped, ExecutionNotFound, InvalidDatabaseUrl
 from holdfast.frontends.python.definitions import Registry
 from holdfast.model.executions import Status
+from holdfast.secret_key import secret_key
 from holdfast.services.clockwork import Clockwork
 from holdfast.services.housekeeping import Housekeeping
 from holdfast.services.lookout import Lookout
@@ -55,8 +58,13 @@ def open_store(url: str, config: EngineConfig, clock: Clock) -> Store:
             "absolute path) or sqlite:// for memory",
             field="url",
         )
-    path = unquote(parts.path)[1:]
-    return SqliteStore(Path(path) if path else None, config.store, clock)
+    return SqliteStore(database_file(url), config.store, clock)
+
+
+def database_file(url: str) -> Path | None:
+    """The file that a URL of SQLite names; None for a database in memory."""
+    path = unquote(urlsplit(url).path)[1:]
+    return Path(path) if path else None
 
 
 def _spare_collector(threshold: int | None) -> tuple[int, int, int]:
@@ -88,8 +96,9 @@ class Engine:
         self.org = org
         self._clock = clock or SystemClock()
         self._registry = Registry(workflows, tasks)
+        self._url = url
         self._local = self._make_local(url)
-        self.client = Client(self._local.executions, org, self.config.limits.payload_bytes)
+        self.client = Client(self._local.executions, self._local.messages, org, self.config.limits.payload_bytes)
         self._worker: Worker | None = None
         self._running = False
 
@@ -142,10 +151,15 @@ class Engine:
     # --- what the testing kit puts virtual time into ---
 
     def _make_local(self, url: str) -> LocalEngine:
-        return LocalEngine(open_store(url, self.config, self._clock), self.config)
+        return LocalEngine(open_store(url, self.config, self._clock), self.config, secret=self._secret)
 
     def _make_worker(self, registry: Registry) -> Worker:
-        return Worker(self._local.workers, self.org, registry, self.config.worker, self._clock)
+        return Worker(
+            self._local.workers, self.org, registry, self.config.worker, self._clock, secret=self._secret()
+        )
+
+    def _secret(self) -> bytes:
+        return secret_key(self.config.secret_key, database_file(self._url))
 
     def _begin(self, services: Iterable[Service]) -> None:
         for service in services:
@@ -165,6 +179,10 @@ class Engine:
     async def start(self, workflow: Workflow, input: Any = None, workflow_id: str | None = None) -> str:
         """Start a workflow; its execution id."""
         return (await self.client.start_workflow(workflow, input, workflow_id=workflow_id)).id
+
+    async def send_event(self, key: str, data: Any = None) -> Published:
+        """Publish an event to whoever waits for its key, and to those who will look back."""
+        return await self.client.publish_event(key, data)
 
     async def query_status(self, workflow_execution_id: str) -> Status | None:
         """The status, or None if there is no such execution."""

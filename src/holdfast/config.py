@@ -56,6 +56,8 @@ class EngineConfig:
 
     `gc_threshold`: while an engine runs, Python's collector looks for cycles after so many new objects instead of 700:
     an engine makes many short-lived ones. It counts for the whole process; None leaves the collector alone.
+    `secret_key`: what the tokens of promises are made from; by default the environment variable HOLDFAST_SECRET_KEY,
+    else a file next to the database. See holdfast.secret_key.
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -66,6 +68,7 @@ class EngineConfig:
     hint_poll_s: float = 0.02
     crash_attempts: int = 5
     stuck_retry_s: float = 300.0
+    secret_key: str | None = field(default=None, repr=False)
     request_ttl_s: float = 24 * 3600.0
     event_retention_s: float = 7 * 24 * 3600.0
     gc_threshold: int | None = 10_000

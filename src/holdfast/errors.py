@@ -19,6 +19,7 @@
     │   ├── UnknownWorkflowKind
     │   ├── PromiseNotFound            or a token that stands for nothing
     │   ├── EventNotFound
+    │   ├── DeadLetterNotFound         or redelivered or removed before
     │   ├── UnknownQuery               the workflow has no query of this name
     │   ├── UpdateNotFound
     │   └── UnknownTaskKind
@@ -229,6 +230,12 @@ class EventNotFound(NotFound):
     """No kept or dead event has this number."""
 
     code = "event_not_found"
+
+
+class DeadLetterNotFound(NotFound):
+    """This signal is no dead letter, or is one no more: it was redelivered or removed."""
+
+    code = "dead_letter_not_found"
 
 
 class UnknownQuery(NotFound):

@@ -293,6 +293,48 @@ async def trip(ctx: WorkflowContext) -> str:
     return "booked"
 
 
+# --- what comes from outside --------------------------------------------------------------------------------------
+
+
+async def _ended(awaited: Any) -> Any:
+    """The result, or the name of the error."""
+    try:
+        return await awaited
+    except HoldfastError as error:
+        return type(error).__name__
+
+
+@workflow(kind="corpus.promises")
+async def promises(ctx: WorkflowContext) -> list[Any]:
+    early = ctx.promise("early", str)
+    kept, refused, keyed = ctx.promise("kept", int), ctx.promise("refused"), ctx.promise("keyed", event_key="answered")
+    seen: list[Any] = [await kept, await _ended(refused), await keyed, await early]
+    seen.append(await _ended(ctx.promise("late", timeout=0.02)))
+    won = await ctx.race(ctx.promise("never", timeout=3600), ctx.sleep(0.01))
+    return [*seen, won.index]
+
+
+@workflow(kind="corpus.events")
+async def events(ctx: WorkflowContext, key: str) -> list[Any]:
+    seen: list[Any] = [await ctx.wait_for_event(key, where="input.number > 1")]
+    seen.append(await ctx.wait_for_event(key))
+    seen.append(await ctx.wait_for_message("letter", key, str))
+    seen.append(await _ended(ctx.wait_for_event("nothing", look_back=False, timeout=0.02)))
+    seen.append(await ctx.wait_for_event(key, consume_on_read=True))
+    ctx.publish_event("done", len(seen), expire_after=60, delivery="waiters")
+    ctx.send_message("letter", "nobody", {"from": key})
+    return seen
+
+
+@workflow(kind="corpus.broadcasts")
+async def broadcasts(ctx: WorkflowContext) -> list[Any]:
+    await asyncio.gather(ctx.wait_for_broadcast("go"), ctx.wait_for_broadcast("go"))
+    won = await ctx.race(ctx.wait_for_broadcast("left"), ctx.wait_for_broadcast("right"), ctx.sleep(3600))
+    ctx.broadcast("self")
+    await ctx.wait_for_broadcast("self")
+    return [won.index, await _ended(ctx.wait_for_broadcast("never", timeout=0.02))]
+
+
 WORKFLOWS: list[Any] = [
     steps,
     tasks,
@@ -309,5 +351,8 @@ WORKFLOWS: list[Any] = [
     failed,
     idle,
     trip,
+    promises,
+    events,
+    broadcasts,
 ]
 TASKS: list[Any] = [double, fail, forever, undo, _upper]

@@ -75,6 +75,8 @@ def _recorded(command: Any, up_to: int) -> e.EventBody:
     fields = msgspec.structs.asdict(command)
     if isinstance(command, c.ContinueWorkflow):
         fields = {"new_execution_id": "next", "kind": command.kind or "k", "version": "1", "input": command.input}
+    if isinstance(command, c.Publish | c.ThrowBroadcast):
+        fields["event_id" if isinstance(command, c.Publish) else "broadcast_id"] = 1
     kind: Any = {**RECORDED_AS, **OBSERVED_AS}[type(command)]
     return kind(up_to=up_to, **fields)
 

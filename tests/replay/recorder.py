@@ -209,6 +209,39 @@ async def saga(client: Client) -> str:
     return await played(await client.start_workflow(corpus.trip))
 
 
+@scene
+async def promises(client: Client) -> str:
+    handle = await client.start_workflow(corpus.promises, workflow_id="promising")
+    await at_rest(handle, "kept")
+    await client.resolve_promise(f"{handle.id}:early", "before it was awaited", idempotency_key="once")
+    await client.resolve_promise_by_name("promising", "kept", 7)
+    await client.reject_promise(f"{handle.id}:refused", "no")
+    await client.publish_event("answered", {"by": "an event"})
+    return await played(handle)
+
+
+@scene
+async def events(client: Client) -> str:
+    await client.publish_event("early", {"number": 1})
+    handle = await client.start_workflow(corpus.events, "key")
+    await at_rest(handle, "key")
+    for number in (1, 2, 3):
+        await client.publish_event("key", {"number": number})
+    await at_rest(handle, "letter")
+    await client.send_message("letter", "key", "dear sir")
+    return await played(handle)
+
+
+@scene
+async def broadcasts(client: Client) -> str:
+    handle = await client.start_workflow(corpus.broadcasts)
+    await at_rest(handle, "go")
+    await client.broadcast("go")
+    await at_rest(handle, "left", "right")
+    await client.broadcast("right")
+    return await played(handle)
+
+
 async def record(name: str) -> str:
     """Play a scene on an engine of its own; the history as text, without a trace of where it was played."""
     async with Engine("sqlite://", workflows=corpus.WORKFLOWS, tasks=corpus.TASKS, config=QUICK) as engine:

@@ -75,7 +75,7 @@ def turns_of(history: Events) -> list[int]:
 def rows_of(history: Events, up_to: int) -> list[bytes]:
     """What the turn asked for, as it was recorded."""
     return [
-        e.encode_body(event.body)
+        e.encode_body(_without_numbers(event.body))
         for event in history
         if isinstance(event.body, COMMAND_EVENTS)
         and event.body.up_to == up_to
@@ -86,12 +86,25 @@ def rows_of(history: Events, up_to: int) -> list[bytes]:
 def rows_for(turn: TurnResult) -> list[bytes]:
     """What the turn asks for, as it would be recorded."""
     return [
-        e.encode_body(RECORDED_AS[type(command)](up_to=turn.up_to, **msgspec.structs.asdict(command)))
+        e.encode_body(_as_recorded(command, turn.up_to))
         for command in turn.commands
         if not isinstance(command, (*c.OBSERVATIONS, c.ContinueWorkflow))
     ]
 
 
+def _as_recorded(command: c.Command, up_to: int) -> e.EventBody:
+    event = RECORDED_AS[type(command)]
+    given = {name: value for name, value in _NUMBERS.items() if name in event.__struct_fields__}
+    return event(up_to=up_to, **(msgspec.structs.asdict(command) | given))
+
+
+def _without_numbers(body: e.EventBody) -> e.EventBody:
+    given = {name: value for name, value in _NUMBERS.items() if name in body.__struct_fields__}
+    return msgspec.structs.replace(body, **given) if given else body
+
+
+# The engine numbers what is sent; tokens are made from a secret that a replay does not know.
+_NUMBERS: dict[str, Any] = {"event_id": 0, "broadcast_id": 0, "token_hash": ""}
 _BY_ENGINE = (e.WorkflowContinued,)  # only the engine knows the next run's id
 
 
@@ -106,6 +119,10 @@ def check_invariants(history: Events) -> None:
             outcomes.append(("step", body.step_no))
         elif isinstance(body, e.TaskCompleted | e.TaskFailed):
             outcomes.append(("task", body.task_no))
+        elif isinstance(body, e.PromiseResolved | e.PromiseRejected | e.PromiseTimedOut):
+            outcomes.append(("promise", body.promise_no))
+        elif isinstance(body, e.EventReceived | e.BroadcastReceived):
+            outcomes.append(("wait", body.wait_no))
         elif isinstance(body, e.TimerFired):
             outcomes.append(("timer", body.timer_no))
         if isinstance(body, e.TurnEvent):

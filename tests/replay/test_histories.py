@@ -136,6 +136,22 @@ def _move(body: Any) -> Any:
             return "refuse", body.update_id, body.failure.type, body.failure.message
         case c.CompleteUpdate() | e.UpdateCompleted():
             return "answer", body.update_id, msgspec.json.decode(body.result)
+    return _move_outside(body)
+
+
+def _move_outside(body: Any) -> Any:
+    """The same for what others may settle or get."""
+    match body:
+        case c.CreatePromise() | e.PromiseCreated():
+            # The token's hash depends on the installation.
+            return "promise", body.promise_no, body.name, body.event_key, body.timer_no, body.expires_at
+        case c.StartWait() | e.WaitStarted():
+            look_back = (body.since_at, body.after_event_id, body.skip)
+            return "wait", body.wait_no, body.kind, body.key, body.correlation, body.where, look_back, body.consume
+        case c.Publish() | e.EventPublished():
+            return "publish", body.key, msgspec.json.decode(body.data), body.correlation, str(body.delivery)
+        case c.ThrowBroadcast() | e.BroadcastThrown():
+            return "throw", body.name
     return {key: value for key, value in msgspec.structs.asdict(body).items() if key not in {"line", "up_to"}}
 
 
@@ -177,6 +193,21 @@ async def without_patch(ctx: WorkflowContext) -> None:
     await ctx.run(corpus.add, 1, 1)
 
 
+@workflow(kind="corpus.promises")
+async def other_promise(ctx: WorkflowContext) -> None:
+    await ctx.promise("another")
+
+
+@workflow(kind="corpus.events")
+async def other_key(ctx: WorkflowContext, key: str) -> None:
+    await ctx.wait_for_event(f"{key} two", where="input.number > 1")
+
+
+@workflow(kind="corpus.broadcasts")
+async def a_message_instead(ctx: WorkflowContext) -> None:
+    await ctx.wait_for_message("go", "go")
+
+
 @pytest.mark.parametrize(
     ("name", "changed", "recorded", "attempted"),
     [
@@ -186,6 +217,9 @@ async def without_patch(ctx: WorkflowContext) -> None:
         ("together", one_more, "nothing more in this turn", "timer 2"),
         ("parent", other_child, "child 1 'corpus.child'", "child 1 'corpus.parent'"),
         ("continued", ends, "continue as new", "complete the workflow"),
+        ("promises", other_promise, "promise 1 'early'", "promise 1 'another'"),
+        ("events", other_key, "wait 1 for event 'key'", "wait 1 for event 'key two'"),
+        ("broadcasts", a_message_instead, "wait 1 for broadcast 'go'", "wait 1 for message 'go'"),
         ("patched", without_patch, "patch 'first'", "nothing more in this turn"),
     ],
 )

@@ -29,7 +29,7 @@ from tests.conftest import until
 
 QUICK = StoreConfig(synchronous="normal")
 HOT = {
-    "events": ("page", "last", "unread", "by_seq"),
+    "events": ("page", "last", "unread", "given", "by_seq"),
     "executions": (
         "by_id",
         "by_workflow_id",
@@ -42,7 +42,7 @@ HOT = {
     ),
     "metadata": ("delete",),
     "ready": ("delete", "claimable", "held", "next_delayed", "news"),
-    "requests": ("by_id", "forget"),
+    "requests": ("by_id", "expired", "delete"),
     "tasks": ("delete", "purge", "by_key", "of_execution", "claimable", "due", "held", "next_due", "next_delayed"),
     "timers": ("delete", "purge", "by_key", "due", "of_execution", "next_due"),
     "workflow_keys": ("by_key",),
@@ -257,7 +257,7 @@ def test_statement_never_reads_a_whole_table(schema, table, name):
         "UPDATE holdfast_executions SET open_timers = -1",
         "UPDATE holdfast_executions SET open_children = -1",
         "UPDATE holdfast_executions SET last_seq = 'x'",
-        "INSERT INTO holdfast_timers VALUES ('e', -1, 'o', 5)",
+        "INSERT INTO holdfast_timers VALUES ('e', -1, 'o', 5, NULL)",
     ],
 )
 async def test_rows_that_break_the_rules_are_refused(path, open_store, sql):

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.assembly import Engine
-from holdfast.client.client import Workflow
+from holdfast.client.events import Published
+from holdfast.client.options import Workflow
 from holdfast.client.portal import Face
 from holdfast.contract.upkeep import RecoveryReport
 from holdfast.model.executions import Status
@@ -22,6 +23,10 @@ class ShortForms(Face[Engine]):
     def start(self, workflow: Workflow, input: Any = None, workflow_id: str | None = None) -> str:
         """Start a workflow; its execution id."""
         return self._portal.call(self._wrapped.start, workflow, input, workflow_id)
+
+    def send_event(self, key: str, data: Any = None) -> Published:
+        """Publish an event to whoever waits for its key, and to those who will look back."""
+        return self._portal.call(self._wrapped.send_event, key, data)
 
     def query_status(self, workflow_execution_id: str) -> Status | None:
         """The status, or None if there is no such execution."""

@@ -1,205 +1,55 @@
-"""`Client` and `WorkflowHandle`: the contract in the words of an application."""
+"""`Client`: the contract in the words of an application."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from msgspec import structs
 
-from holdfast.client.calls import NO_VALUE, Call, Calls, UpdateHandle, WaitFor, within
-from holdfast.client.following import call_open, change_open, outcome_of
-from holdfast.client.options import beginning_at, choice, tags, timeout_of
+from holdfast.client.broadcasts import Broadcast, Broadcasts, MessageSent
+from holdfast.client.calls import NO_VALUE, Call, Calls, WaitFor, within
+from holdfast.client.events import DeadEventView, EventKeyView, Events, EventView, Published
+from holdfast.client.explaining import EventExplanation, Explaining
+from holdfast.client.following import call_open, change_open
+from holdfast.client.handles import WorkflowHandle
+from holdfast.client.mailbox import DeadLetter, Mailboxes
+from holdfast.client.options import Workflow, beginning_at, choice, resolved, statuses, tags, timeout_of
 from holdfast.client.portal import Portal
-from holdfast.client.views import WorkflowPage, WorkflowView, microseconds, result_of, view_of
+from holdfast.client.promises import Promises, SettledPromise, key_of, ttl_of
+from holdfast.client.views import WorkflowPage, WorkflowView, microseconds, view_of
 from holdfast.contract import executions as ex
-from holdfast.errors import InvalidRequest
-from holdfast.frontends.python.definitions import Duration, workflow_definition
+from holdfast.contract.messages import Messages
+from holdfast.frontends.python.definitions import Duration
 from holdfast.model.events import HistoryEvent
-from holdfast.model.executions import DeadLetter, Status, TaskRow, TimerRow
+from holdfast.model.executions import Status
 from holdfast.model.payloads import DEFAULT_LIMIT_BYTES, decode, encode
-from holdfast.model.values import IfClosed, IfRunning
+from holdfast.model.values import Delivery, IfClosed, IfRunning
 
 if TYPE_CHECKING:
     from holdfast.client.sync import SyncClient
 
-Workflow = str | type[Any] | Callable[..., Any]
-Request = TypeVar("Request", ex.SignalWorkflow, ex.CancelExecution, ex.TerminateExecution)
-
-
-class WorkflowHandle:
-    """One execution. Cheap: making one reads nothing."""
-
-    __slots__ = ("_client", "_result_type", "created", "id", "workflow_id")
-
-    def __init__(
-        self,
-        client: Client,
-        execution_id: str,
-        workflow_id: str | None,
-        result_type: Any = Any,
-        *,
-        created: bool = False,
-    ) -> None:
-        self._client = client
-        self._result_type = result_type
-        self.id = execution_id
-        self.workflow_id = workflow_id
-        self.created = created
-        """Whether the call that gave this handle started the execution."""
-
-    def __repr__(self) -> str:
-        return f"WorkflowHandle({self.id!r}, workflow_id={self.workflow_id!r})"
-
-    async def result(self, *, timeout: float | None = None, type_hint: Any = None) -> Any:
-        """Wait for the end and give the result.
-
-        If another execution goes on in its place (continue-as-new, reset), that one's result is meant. Raises
-        WorkflowFailed, WorkflowCancelled, WorkflowTerminated or WorkflowTimedOut if there is none, TimeoutError if it
-        takes longer than `timeout` seconds; the execution goes on.
-        """
-        waiting = outcome_of(self._client.executions, self._client.org, self.id)
-        outcome = await waiting if timeout is None else await asyncio.wait_for(waiting, timeout)
-        return result_of(outcome, self._result_type if type_hint is None else type_hint)
-
-    async def describe(self) -> WorkflowView:
-        return view_of(await self._client.executions.get(self._client.org, self.id))
-
-    async def status(self) -> Status:
-        return (await self._client.executions.get(self._client.org, self.id)).status
-
-    async def signal(
-        self, signal_name: str, signal_value: Any = None, *, request_id: str | None = None
-    ) -> ex.SignalResponse:
-        return await self._client.signal_workflow(self.id, signal_name, signal_value, request_id=request_id)
-
-    async def query(
-        self,
-        query: Call,
-        value: Any = NO_VALUE,
-        *,
-        as_of: int | None = None,
-        timeout: float | None = None,
-        type_hint: Any = None,
-    ) -> Any:
-        """Ask its program something: a name or a method decorated with @query. Also when it is closed.
-
-        `as_of` asks the program as it was when that event was the last. Raises UnknownQuery, QueryFailed if there is no
-        answer, NoWorker if no worker of this process has the code.
-        """
-        return await self._client.query_workflow(
-            self.id, query, value, as_of=as_of, timeout=timeout, type_hint=type_hint
-        )
-
-    async def update(
-        self,
-        update: Call,
-        value: Any = None,
-        *,
-        update_id: str | None = None,
-        wait_for: WaitFor = "completed",
-        timeout: float | None = None,
-        type_hint: Any = None,
-    ) -> Any:
-        """Let its program change something, and give the answer: a name or a method decorated with @update.
-
-        Raises UpdateRejected if the program refuses it, UpdateFailed if its handler fails or the execution closes
-        first, TimeoutError after `timeout` seconds; the update goes on. The same `update_id` again is the same update.
-        With wait_for="accepted" there is no answer yet: `start_update` gives a handle to fetch it by.
-        """
-        return await self._client.update_workflow(
-            self.id, update, value, update_id=update_id, wait_for=wait_for, timeout=timeout, type_hint=type_hint
-        )
-
-    async def start_update(
-        self, update: Call, value: Any = None, *, update_id: str | None = None, timeout: float | None = None
-    ) -> UpdateHandle:
-        """Request an update and wait until the program has accepted it. Raises UpdateRejected if it does not."""
-        return await within(self._client.calls.start_update(self.id, update, value, update_id), timeout)
-
-    def get_update(self, update_id: str) -> UpdateHandle:
-        """A handle on an update that was requested earlier."""
-        return UpdateHandle(self._client.executions, self._client.org, self.id, update_id)
-
-    async def state(self, *, as_of: int | None = None) -> dict[str, Any]:
-        """What its program shows in `ctx.state`; as it was when event `as_of` was the last. Needs no worker."""
-        return await self._client.calls.state(self.id, as_of)
-
-    async def stack(self) -> Any:
-        """Where its code is: what every part of the program waits for."""
-        return await self.query("__stack__")
-
-    async def handlers(self) -> Any:
-        """The signals, queries and updates that its program takes."""
-        return await self.query("__handlers__")
-
-    async def cancel(self, reason: str = "") -> bool:
-        """Ask it to stop: its code gets CancelledError at its await. False if it is closed or was asked before."""
-        return await self._client.cancel_workflow(self.id, reason)
-
-    async def terminate(self, reason: str = "") -> bool:
-        """End it at once; its code is not asked. False if it is closed."""
-        return await self._client.terminate_workflow(self.id, reason)
-
-    async def reset(
-        self, to_event: int, *, reason: str = "", reapply_signals: bool = True, request_id: str | None = None
-    ) -> WorkflowHandle:
-        """Go on from an event of its history as if nothing after it had happened, see `Client.reset_workflow`."""
-        handle = await self._client.reset_workflow(
-            self.id, to_event, reason=reason, reapply_signals=reapply_signals, request_id=request_id
-        )
-        return self._like(handle)
-
-    async def retry(self, *, reason: str = "", request_id: str | None = None) -> WorkflowHandle:
-        """Try it again from just before what ended it, see `Client.retry_workflow`."""
-        handle = await self._client.retry_workflow(self.id, reason=reason, request_id=request_id)
-        return self._like(handle)
-
-    async def fork(
-        self,
-        at_event: int,
-        *,
-        workflow_id: str | None = None,
-        reapply_signals: bool = False,
-        request_id: str | None = None,
-    ) -> WorkflowHandle:
-        """Begin another execution with its past up to an event, see `Client.fork_workflow`."""
-        handle = await self._client.fork_workflow(
-            self.id, at_event, workflow_id=workflow_id, reapply_signals=reapply_signals, request_id=request_id
-        )
-        return self._like(handle)
-
-    def _like(self, other: WorkflowHandle) -> WorkflowHandle:
-        """The other handle, with the result type of this one."""
-        return WorkflowHandle(self._client, other.id, other.workflow_id, self._result_type, created=other.created)
-
-    async def resume(self) -> bool:
-        """Let a stuck execution be tried again now. False if it is not stuck."""
-        request = ex.ResumeExecution(org=self._client.org, workflow_execution_id=self.id)
-        return (await self._client.executions.resume(request)).changed
-
-    async def history(self, *, after: int = 0, limit: int | None = None) -> list[HistoryEvent]:
-        return await self._client.history(self.id, after=after, limit=limit)
-
-    async def pending_tasks(self) -> list[TaskRow]:
-        """Tasks that are queued or running, with attempt, worker, heartbeat details and progress."""
-        return await self._client.executions.tasks(self._client.org, self.id)
-
-    async def pending_timers(self) -> list[TimerRow]:
-        return await self._client.executions.timers(self._client.org, self.id)
+Request = TypeVar("Request", ex.CancelExecution, ex.TerminateExecution)
 
 
 class Client:
     """Starts, signals and looks at the workflows of one org. Where the engine runs makes no difference to it."""
 
-    def __init__(self, executions: ex.Executions, org: str, payload_limit: int = DEFAULT_LIMIT_BYTES) -> None:
+    def __init__(
+        self, executions: ex.Executions, messages: Messages, org: str, payload_limit: int = DEFAULT_LIMIT_BYTES
+    ) -> None:
         self.executions = executions
+        self.messages = messages
         self.org = org
         self.portal = Portal()
         """How other threads reach the event loop; the engine opens it."""
         self.calls = Calls(executions, org, payload_limit)
+        self.broadcasts = Broadcasts(messages, org, payload_limit)
+        self.promises = Promises(messages, org, payload_limit)
+        self.events = Events(messages, org, payload_limit)
+        self.explaining = Explaining(messages, org)
+        self.mailboxes = Mailboxes(executions, org)
         self._limit = payload_limit
         self._sync: SyncClient | None = None
 
@@ -226,16 +76,23 @@ class Client:
         start_at: datetime | None = None,
         if_running: IfRunning | str = IfRunning.USE_EXISTING,
         if_closed: IfClosed | str = IfClosed.ALLOW,
+        idempotency_key: str | None = None,
+        idempotency_key_ttl: Duration | None = None,
         request_id: str | None = None,
+        using: Any = None,
     ) -> WorkflowHandle:
         """Start a workflow. With the workflow id of an open execution, that one is found instead of starting another.
 
         `if_running` may say otherwise ("fail", "terminate": the open one ends), as `if_closed` may for a workflow id
         whose last execution is closed ("allow_if_failed", "reject"). It begins at `start_at`, if that lies ahead, and
-        is ended when `execution_timeout` has passed since then. `request_id` makes a retry of the same call harmless,
-        even if its first answer was lost.
+        is ended when `execution_timeout` has passed since then.
+
+        `idempotency_key` (or `request_id`, which is the same) makes a retry of the same call harmless, even if its
+        first answer was lost: until `idempotency_key_ttl`, by default a day, has passed since the execution was closed.
+        The handle says whether the key was new. `using` is your own open connection to the engine's database file: the
+        workflow is started if your transaction commits, and never was if it does not.
         """
-        kind, declared, result_type = _resolve(workflow)
+        kind, declared, result_type = resolved(workflow)
         answer = await self.executions.start(
             ex.StartWorkflow(
                 org=self.org,
@@ -250,18 +107,24 @@ class Client:
                 start_at=beginning_at(start_at),
                 if_running=choice(IfRunning, if_running, "if_running"),
                 if_closed=choice(IfClosed, if_closed, "if_closed"),
-                request_id=request_id,
-            )
+                ttl_s=ttl_of(idempotency_key_ttl),
+                request_id=key_of(idempotency_key, request_id),
+            ),
+            using,
         )
-        return WorkflowHandle(
-            self, answer.workflow_execution_id, answer.workflow_id, result_type, created=answer.workflow_created
-        )
+        return self._handle(answer, result_type)
 
     async def signal_workflow(
-        self, workflow_execution_id: str, signal_name: str, signal_value: Any = None, *, request_id: str | None = None
+        self,
+        workflow_execution_id: str,
+        signal_name: str,
+        signal_value: Any = None,
+        *,
+        request_id: str | None = None,
+        using: Any = None,
     ) -> ex.SignalResponse:
         """Send a signal to an open execution, or to the one that goes on in its place: queued, delivered in order,
-        never lost."""
+        never lost. `using`: as part of your own transaction, see `start_workflow`."""
         request = ex.SignalWorkflow(
             org=self.org,
             workflow_execution_id=workflow_execution_id,
@@ -269,7 +132,7 @@ class Client:
             signal_value=encode(signal_value, field="signal_value", limit=self._limit),
             request_id=request_id,
         )
-        return await call_open(lambda key: self.executions.signal(_to(request, key)), workflow_execution_id)
+        return await call_open(lambda key: self.executions.signal(_sent_to(request, key), using), workflow_execution_id)
 
     async def signal_with_start_workflow(
         self,
@@ -286,13 +149,17 @@ class Client:
         execution_timeout: Duration | None = None,
         start_at: datetime | None = None,
         if_closed: IfClosed | str = IfClosed.ALLOW,
+        idempotency_key: str | None = None,
+        idempotency_key_ttl: Duration | None = None,
         request_id: str | None = None,
+        using: Any = None,
     ) -> ex.SignalWithStartResponse:
         """Signal the open execution of a workflow id, starting it first if there is none. One atomic step.
 
-        `execution_timeout`, `start_at` and `if_closed` are for the start, as in `start_workflow`.
+        `execution_timeout`, `start_at` and `if_closed` are for the start, as in `start_workflow`. `using`: as part of
+        your own transaction, see there.
         """
-        kind, declared, _ = _resolve(workflow)
+        kind, declared, _ = resolved(workflow)
         return await self.executions.signal_with_start(
             ex.SignalWithStart(
                 org=self.org,
@@ -308,8 +175,10 @@ class Client:
                 if_closed=choice(IfClosed, if_closed, "if_closed"),
                 signal_name=signal_name,
                 signal_value=encode(signal_value, field="signal_value", limit=self._limit),
-                request_id=request_id,
-            )
+                ttl_s=ttl_of(idempotency_key_ttl),
+                request_id=key_of(idempotency_key, request_id),
+            ),
+            using,
         )
 
     async def query_workflow(
@@ -344,15 +213,216 @@ class Client:
         )
         return await within(called, timeout)
 
+    async def resolve_promise(
+        self,
+        promise_id: str,
+        value: Any = None,
+        *,
+        idempotency_key: str | None = None,
+        idempotency_key_ttl: Duration | None = None,
+        allow_early: bool = False,
+        using: Any = None,
+    ) -> SettledPromise:
+        """Give a promise its value. The first settlement wins for ever: a later one changes nothing and is answered
+        with the winner's, `already_resolved`.
+
+        Raises PromiseNotFound if its workflow has not made it; with `allow_early` the value is kept for it, for
+        `idempotency_key_ttl`, by default a day. Raises ExecutionClosed if it was not settled before its execution
+        closed. `using`: as part of your own transaction, see `start_workflow`.
+        """
+        return await self.promises.settle(
+            self.promises.by_id(promise_id),
+            value,
+            None,
+            idempotency_key=idempotency_key,
+            idempotency_key_ttl=idempotency_key_ttl,
+            allow_early=allow_early,
+            using=using,
+        )
+
+    async def reject_promise(
+        self,
+        promise_id: str,
+        error: BaseException | str,
+        *,
+        idempotency_key: str | None = None,
+        idempotency_key_ttl: Duration | None = None,
+        allow_early: bool = False,
+        using: Any = None,
+    ) -> SettledPromise:
+        """As `resolve_promise`, but its workflow gets PromiseRejected with this error at its await."""
+        return await self.promises.settle(
+            self.promises.by_id(promise_id),
+            None,
+            error,
+            idempotency_key=idempotency_key,
+            idempotency_key_ttl=idempotency_key_ttl,
+            allow_early=allow_early,
+            using=using,
+        )
+
+    async def resolve_promise_by_name(
+        self,
+        workflow_id: str,
+        name: str,
+        value: Any = None,
+        *,
+        idempotency_key: str | None = None,
+        idempotency_key_ttl: Duration | None = None,
+        allow_early: bool = False,
+        using: Any = None,
+    ) -> SettledPromise:
+        """As `resolve_promise`, for the promise of this name in the open execution of a workflow id, or in the last
+        one."""
+        return await self.promises.settle(
+            self.promises.by_name(workflow_id, name),
+            value,
+            None,
+            idempotency_key=idempotency_key,
+            idempotency_key_ttl=idempotency_key_ttl,
+            allow_early=allow_early,
+            using=using,
+        )
+
+    async def reject_promise_by_name(
+        self,
+        workflow_id: str,
+        name: str,
+        error: BaseException | str,
+        *,
+        idempotency_key: str | None = None,
+        idempotency_key_ttl: Duration | None = None,
+        allow_early: bool = False,
+        using: Any = None,
+    ) -> SettledPromise:
+        """As `reject_promise`, by workflow id and name."""
+        return await self.promises.settle(
+            self.promises.by_name(workflow_id, name),
+            None,
+            error,
+            idempotency_key=idempotency_key,
+            idempotency_key_ttl=idempotency_key_ttl,
+            allow_early=allow_early,
+            using=using,
+        )
+
+    async def complete_promise(
+        self,
+        token: str,
+        value: Any = None,
+        *,
+        error: BaseException | str | None = None,
+        idempotency_key: str | None = None,
+        idempotency_key_ttl: Duration | None = None,
+        using: Any = None,
+    ) -> SettledPromise:
+        """Settle what a token stands for: a promise, or an attempt of a task that called `complete_later()`.
+
+        A task whose attempt fails with `error` is tried again, unless that is NonRetryable or its policy says no.
+        Raises PromiseNotFound for a token that stands for nothing here, StaleAttempt if the attempt is over.
+        """
+        return await self.promises.settle(
+            self.promises.by_token(token),
+            value,
+            error,
+            idempotency_key=idempotency_key,
+            idempotency_key_ttl=idempotency_key_ttl,
+            using=using,
+        )
+
+    async def publish_event(
+        self,
+        key: str,
+        data: Any = None,
+        *,
+        idempotency_key: str | None = None,
+        idempotency_key_ttl: Duration | None = None,
+        expire_after: Duration | None = None,
+        delivery: Delivery | str = Delivery.WAITERS_AND_FUTURE,
+        consume_on_read: bool = False,
+        using: Any = None,
+    ) -> Published:
+        """Publish an event: to every wait for its key whose filter it satisfies, and to the workflows it starts.
+
+        It is kept until `expire_after`, by default a week, has passed, for waits that look back; not at all with
+        delivery="waiters", and with "created_before" for executions that had begun before it. With `consume_on_read`
+        only one gets it: the one that has waited longest, or the first who looks back. The same `idempotency_key` again
+        is the same event. `using`: as part of your own transaction, see `start_workflow`.
+        """
+        return await self.events.publish(
+            key,
+            data,
+            idempotency_key=idempotency_key,
+            idempotency_key_ttl=idempotency_key_ttl,
+            expire_after=expire_after,
+            delivery=delivery,
+            consume_on_read=consume_on_read,
+            using=using,
+        )
+
+    async def list_events(
+        self, key: str | None = None, *, before: int | None = None, limit: int = 100
+    ) -> list[EventView]:
+        """Events that are kept, the newest first; the next page is `before` the last one's id."""
+        return await self.events.kept(key, before, limit)
+
+    async def event_key(self, key: str) -> EventKeyView:
+        """How many events of a key are kept, and how many were dropped because there were too many."""
+        return await self.events.key(key)
+
+    async def dead_events(
+        self, key: str | None = None, *, before: int | None = None, limit: int = 100
+    ) -> list[DeadEventView]:
+        """Events that nobody ever got, the newest first: they expired, or were dropped."""
+        return await self.events.dead(key, before, limit)
+
+    async def replay_event(self, event_id: int) -> Published:
+        """Publish a dead event again, with a new number. Raises EventNotFound if it is not dead (any more)."""
+        return await self.events.replay(event_id)
+
+    async def remove_event(self, event_id: int) -> None:
+        """Remove an event, kept or dead: nobody will get it. Raises EventNotFound if there is none."""
+        await self.events.remove(event_id)
+
+    async def explain_event(self, event_id: int) -> EventExplanation:
+        """Why an event that is kept or dead went to whom it went: every open wait of its key, and what refused it."""
+        return await self.explaining.event(event_id)
+
+    async def broadcast(self, name: str, *, idempotency_key: str | None = None) -> Broadcast:
+        """Wake everybody who waits for `name` now, and say how many that were, when all of them have got it.
+
+        Nothing is kept for those who come later. With the same `idempotency_key` again it is the same broadcast, and
+        the same answer: also after a crash on the way.
+        """
+        return await self.broadcasts.throw(name, idempotency_key)
+
+    async def send_message(
+        self,
+        name: str,
+        correlation_key: str,
+        data: Any = None,
+        *,
+        idempotency_key: str | None = None,
+        expire_after: Duration | None = None,
+    ) -> MessageSent:
+        """Give a message to the one who has waited longest for this name and correlation key.
+
+        The answer is true if there was one. Else the message is kept for the first who asks, for as long as events are
+        kept, or for `expire_after`.
+        """
+        return await self.broadcasts.send_message(
+            name, correlation_key, data, idempotency_key=idempotency_key, expire_after=expire_after
+        )
+
     def workflow(self, workflow_execution_id: str, workflow: Workflow | None = None) -> WorkflowHandle:
         """A handle on an execution by its id. Give the workflow to get its result in its declared type."""
-        result_type = Any if workflow is None else _resolve(workflow)[2]
+        result_type = Any if workflow is None else resolved(workflow)[2]
         return WorkflowHandle(self, workflow_execution_id, None, result_type)
 
     async def find_workflow(self, workflow_id: str, workflow: Workflow | None = None) -> WorkflowHandle:
         """The open execution of a workflow id, or the last closed one."""
         found = await self.executions.find(self.org, workflow_id)
-        result_type = Any if workflow is None else _resolve(workflow)[2]
+        result_type = Any if workflow is None else resolved(workflow)[2]
         return WorkflowHandle(self, found.id, found.workflow_id, result_type)
 
     async def cancel_workflow(self, workflow_execution_id: str, reason: str = "") -> bool:
@@ -426,8 +496,16 @@ class Client:
         )
         return self._handle(answer)
 
-    def _handle(self, answer: ex.StartAnswer) -> WorkflowHandle:
-        return WorkflowHandle(self, answer.workflow_execution_id, answer.workflow_id, created=answer.workflow_created)
+    def _handle(self, answer: ex.StartAnswer, result_type: Any = Any) -> WorkflowHandle:
+        return WorkflowHandle(
+            self,
+            answer.workflow_execution_id,
+            answer.workflow_id,
+            result_type,
+            created=answer.workflow_created,
+            idempotency_key_used=answer.idempotency_key_used,
+            idempotency_key_new=answer.idempotency_key_new,
+        )
 
     async def history(
         self, workflow_execution_id: str, *, after: int = 0, limit: int | None = None
@@ -435,8 +513,27 @@ class Client:
         return await self.executions.history(self.org, workflow_execution_id, after, limit)
 
     async def dead_letters(self, workflow_execution_id: str | None = None, *, limit: int = 100) -> list[DeadLetter]:
-        """Signals that were accepted but never read, with the reason."""
-        return await self.executions.dead_letters(self.org, workflow_execution_id, limit)
+        """Signals that were accepted but never read, with the reason: the newest first."""
+        return await self.mailboxes.dead_letters(workflow_execution_id, limit)
+
+    async def redeliver(self, dead_letter: DeadLetter, to: str | None = None) -> ex.Redelivered:
+        """Send a dead letter to the open execution with the same workflow id, or to the execution or workflow id `to`:
+        one step, so that it is either still a dead letter or received, once.
+
+        Raises ExecutionNotFound, ExecutionClosed, SignalLimitReached, or DeadLetterNotFound if somebody was faster.
+        """
+        return await self.mailboxes.redeliver(dead_letter, to)
+
+    async def remove_dead_letter(self, dead_letter: DeadLetter) -> None:
+        """Have it listed no more. The signal stays in the history."""
+        await self.mailboxes.remove(dead_letter)
+
+    async def bury_unread(self, workflow_execution_id: str, *, reason: str = "left_unread") -> int:
+        """Make dead letters of the signals that a terminated or timed-out execution had seen and not read; how many.
+
+        What it had not even seen became dead letters when it was closed. Needs a worker with its code.
+        """
+        return await self.mailboxes.bury(workflow_execution_id, reason)
 
     async def count_workflows(self) -> dict[Status, int]:
         return await self.executions.count(self.org)
@@ -458,7 +555,7 @@ class Client:
         page = await self.executions.list(
             ex.ListExecutions(
                 org=self.org,
-                statuses=_statuses(status),
+                statuses=statuses(status),
                 kinds=(kind,) if isinstance(kind, str) else tuple(kind),
                 workflow_id=workflow_id,
                 queue=queue,
@@ -488,25 +585,11 @@ def signal_value(event: HistoryEvent, type_hint: Any = Any) -> Any:
     return decode(cast(Any, event.body).signal_value, type_hint, field="signal_value")
 
 
-def _resolve(workflow: Workflow) -> tuple[str, str | None, Any]:
-    """Kind, declared version and result type of what a caller may give as a workflow."""
-    if isinstance(workflow, str):
-        return workflow, None, Any
-    definition = workflow_definition(workflow)
-    if definition is None:
-        raise InvalidRequest(
-            f"{workflow!r} is not a workflow: decorate it with @workflow, or give its kind as text", field="workflow"
-        )
-    return definition.kind, definition.version, definition.result_type
-
-
-def _statuses(status: Status | str | Sequence[Status | str]) -> tuple[Status, ...]:
-    wanted = (status,) if isinstance(status, str) else tuple(status)
-    try:
-        return tuple(Status(item) for item in wanted)
-    except ValueError as error:
-        known = ", ".join(Status)
-        raise InvalidRequest(f"{error}; known: {known}", field="status") from error
+def _sent_to(request: ex.SignalWorkflow, execution_id: str) -> ex.SignalWorkflow:
+    """The same call for the one that goes on in its place."""
+    if execution_id == request.workflow_execution_id:
+        return request
+    return structs.replace(request, workflow_execution_id=execution_id, addressed_to=request.workflow_execution_id)
 
 
 def _to(request: Request, execution_id: str) -> Request:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -10,7 +10,9 @@ from typing import Any, TypeVar
 from holdfast.client.views import microseconds
 from holdfast.errors import InvalidRequest
 from holdfast.frontends.python.definitions import Duration, time_limit_s, workflow_definition
+from holdfast.model.executions import Status
 
+Workflow = str | type[Any] | Callable[..., Any]
 Choice = TypeVar("Choice", bound=StrEnum)
 
 
@@ -50,3 +52,24 @@ def tags(metadata: Mapping[str, str] | None) -> dict[str, str] | None:
         if not all(isinstance(item, str) for item in pair):
             raise InvalidRequest(f"metadata must map text to text: {pair[0]!r}: {pair[1]!r}", field="metadata")
     return dict(metadata)
+
+
+def resolved(workflow: Workflow) -> tuple[str, str | None, Any]:
+    """Kind, declared version and result type of what a caller may give as a workflow."""
+    if isinstance(workflow, str):
+        return workflow, None, Any
+    definition = workflow_definition(workflow)
+    if definition is None:
+        raise InvalidRequest(
+            f"{workflow!r} is not a workflow: decorate it with @workflow, or give its kind as text", field="workflow"
+        )
+    return definition.kind, definition.version, definition.result_type
+
+
+def statuses(status: Status | str | Sequence[Status | str]) -> tuple[Status, ...]:
+    wanted = (status,) if isinstance(status, str) else tuple(status)
+    try:
+        return tuple(Status(item) for item in wanted)
+    except ValueError as error:
+        known = ", ".join(Status)
+        raise InvalidRequest(f"{error}; known: {known}", field="status") from error

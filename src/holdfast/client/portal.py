@@ -17,7 +17,7 @@ from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from holdfast.errors import EngineForked, EngineStopped, WouldDeadlock
+from holdfast.errors import EngineForked, EngineStopped, InvalidRequest, WouldDeadlock
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -72,6 +72,26 @@ class Portal:
             if not loop.is_closed():
                 future.cancel()  # does nothing once it is done; a wait that was interrupted ends on the loop as well
             del future  # it holds the exception, whose traceback holds this frame
+
+    def call_using(self, using: Any, method: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """With a connection of the caller's, which belongs to its thread, run the async method here, in one go: it has
+        nothing to wait for. Without one, `call`."""
+        if using is None:
+            return self.call(method, *args, **kwargs)
+        self._usable_loop()
+        if hasattr(using, "__aenter__"):
+            raise InvalidRequest(
+                f"{type(using).__name__} belongs to async code: with the blocking client, use a connection that blocks",
+                field="using",
+            )
+        running = method(*args, **kwargs).__await__()
+        try:
+            next(running)
+        except StopIteration as done:
+            answer: T = done.value
+            return answer
+        running.close()
+        raise WouldDeadlock(f"{_name(method)}() would wait for the engine while your transaction keeps it from writing")
 
     def iterate(self, source: AsyncIterator[T]) -> Iterator[T]:
         """An async iterator as a plain one, an item at a time."""

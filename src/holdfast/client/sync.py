@@ -9,16 +9,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from holdfast.client.broadcasts import Broadcast, MessageSent
 from holdfast.client.calls import NO_VALUE, Call, UpdateHandle, WaitFor
-from holdfast.client.client import Client, Workflow, WorkflowHandle
+from holdfast.client.client import Client
+from holdfast.client.events import DeadEventView, EventKeyView, EventView, Published, WaitView
+from holdfast.client.explaining import EventExplanation, WaitExplanation
+from holdfast.client.handles import WorkflowHandle
+from holdfast.client.mailbox import DeadLetter, Mailbox
+from holdfast.client.options import Workflow
 from holdfast.client.portal import Face
+from holdfast.client.promises import PromiseView, SettledPromise
 from holdfast.client.views import WorkflowPage, WorkflowView
 from holdfast.contract import executions as ex
 from holdfast.contract.calls import UpdateStatus
 from holdfast.frontends.python.definitions import Duration
 from holdfast.model.events import HistoryEvent
-from holdfast.model.executions import DeadLetter, Status, TaskRow, TimerRow
-from holdfast.model.values import IfClosed, IfRunning
+from holdfast.model.executions import Status, TaskRow, TimerRow
+from holdfast.model.values import Delivery, IfClosed, IfRunning
 
 
 class SyncClient(Face[Client]):
@@ -44,18 +51,26 @@ class SyncClient(Face[Client]):
         start_at: datetime | None = None,
         if_running: IfRunning | str = IfRunning.USE_EXISTING,
         if_closed: IfClosed | str = IfClosed.ALLOW,
+        idempotency_key: str | None = None,
+        idempotency_key_ttl: Duration | None = None,
         request_id: str | None = None,
+        using: Any = None,
     ) -> SyncWorkflowHandle:
         """Start a workflow. With the workflow id of an open execution, that one is found instead of starting another.
 
         `if_running` may say otherwise ("fail", "terminate": the open one ends), as `if_closed` may for a workflow id
         whose last execution is closed ("allow_if_failed", "reject"). It begins at `start_at`, if that lies ahead, and
-        is ended when `execution_timeout` has passed since then. `request_id` makes a retry of the same call harmless,
-        even if its first answer was lost.
+        is ended when `execution_timeout` has passed since then.
+
+        `idempotency_key` (or `request_id`, which is the same) makes a retry of the same call harmless, even if its
+        first answer was lost: until `idempotency_key_ttl`, by default a day, has passed since the execution was closed.
+        The handle says whether the key was new. `using` is your own open connection to the engine's database file: the
+        workflow is started if your transaction commits, and never was if it does not.
         """
         return SyncWorkflowHandle(
             self._portal,
-            self._portal.call(
+            self._portal.call_using(
+                using,
                 self._wrapped.start_workflow,
                 workflow,
                 input,
@@ -68,18 +83,33 @@ class SyncClient(Face[Client]):
                 start_at=start_at,
                 if_running=if_running,
                 if_closed=if_closed,
+                idempotency_key=idempotency_key,
+                idempotency_key_ttl=idempotency_key_ttl,
                 request_id=request_id,
+                using=using,
             ),
         )
 
     def signal_workflow(
-        self, workflow_execution_id: str, signal_name: str, signal_value: Any = None, *, request_id: str | None = None
+        self,
+        workflow_execution_id: str,
+        signal_name: str,
+        signal_value: Any = None,
+        *,
+        request_id: str | None = None,
+        using: Any = None,
     ) -> ex.SignalResponse:
         """Send a signal to an open execution, or to the one that goes on in its place: queued, delivered in order,
-        never lost.
+        never lost. `using`: as part of your own transaction, see `start_workflow`.
         """
-        return self._portal.call(
-            self._wrapped.signal_workflow, workflow_execution_id, signal_name, signal_value, request_id=request_id
+        return self._portal.call_using(
+            using,
+            self._wrapped.signal_workflow,
+            workflow_execution_id,
+            signal_name,
+            signal_value,
+            request_id=request_id,
+            using=using,
         )
 
     def signal_with_start_workflow(
@@ -97,13 +127,18 @@ class SyncClient(Face[Client]):
         execution_timeout: Duration | None = None,
         start_at: datetime | None = None,
         if_closed: IfClosed | str = IfClosed.ALLOW,
+        idempotency_key: str | None = None,
+        idempotency_key_ttl: Duration | None = None,
         request_id: str | None = None,
+        using: Any = None,
     ) -> ex.SignalWithStartResponse:
         """Signal the open execution of a workflow id, starting it first if there is none. One atomic step.
 
-        `execution_timeout`, `start_at` and `if_closed` are for the start, as in `start_workflow`.
+        `execution_timeout`, `start_at` and `if_closed` are for the start, as in `start_workflow`. `using`: as part of
+        your own transaction, see there.
         """
-        return self._portal.call(
+        return self._portal.call_using(
+            using,
             self._wrapped.signal_with_start_workflow,
             workflow_id,
             workflow,
@@ -117,7 +152,10 @@ class SyncClient(Face[Client]):
             execution_timeout=execution_timeout,
             start_at=start_at,
             if_closed=if_closed,
+            idempotency_key=idempotency_key,
+            idempotency_key_ttl=idempotency_key_ttl,
             request_id=request_id,
+            using=using,
         )
 
     def query_workflow(
@@ -162,6 +200,221 @@ class SyncClient(Face[Client]):
             wait_for=wait_for,
             timeout=timeout,
             type_hint=type_hint,
+        )
+
+    def resolve_promise(
+        self,
+        promise_id: str,
+        value: Any = None,
+        *,
+        idempotency_key: str | None = None,
+        idempotency_key_ttl: Duration | None = None,
+        allow_early: bool = False,
+        using: Any = None,
+    ) -> SettledPromise:
+        """Give a promise its value. The first settlement wins for ever: a later one changes nothing and is answered
+        with the winner's, `already_resolved`.
+
+        Raises PromiseNotFound if its workflow has not made it; with `allow_early` the value is kept for it, for
+        `idempotency_key_ttl`, by default a day. Raises ExecutionClosed if it was not settled before its execution
+        closed. `using`: as part of your own transaction, see `start_workflow`.
+        """
+        return self._portal.call_using(
+            using,
+            self._wrapped.resolve_promise,
+            promise_id,
+            value,
+            idempotency_key=idempotency_key,
+            idempotency_key_ttl=idempotency_key_ttl,
+            allow_early=allow_early,
+            using=using,
+        )
+
+    def reject_promise(
+        self,
+        promise_id: str,
+        error: BaseException | str,
+        *,
+        idempotency_key: str | None = None,
+        idempotency_key_ttl: Duration | None = None,
+        allow_early: bool = False,
+        using: Any = None,
+    ) -> SettledPromise:
+        """As `resolve_promise`, but its workflow gets PromiseRejected with this error at its await."""
+        return self._portal.call_using(
+            using,
+            self._wrapped.reject_promise,
+            promise_id,
+            error,
+            idempotency_key=idempotency_key,
+            idempotency_key_ttl=idempotency_key_ttl,
+            allow_early=allow_early,
+            using=using,
+        )
+
+    def resolve_promise_by_name(
+        self,
+        workflow_id: str,
+        name: str,
+        value: Any = None,
+        *,
+        idempotency_key: str | None = None,
+        idempotency_key_ttl: Duration | None = None,
+        allow_early: bool = False,
+        using: Any = None,
+    ) -> SettledPromise:
+        """As `resolve_promise`, for the promise of this name in the open execution of a workflow id, or in the last
+        one.
+        """
+        return self._portal.call_using(
+            using,
+            self._wrapped.resolve_promise_by_name,
+            workflow_id,
+            name,
+            value,
+            idempotency_key=idempotency_key,
+            idempotency_key_ttl=idempotency_key_ttl,
+            allow_early=allow_early,
+            using=using,
+        )
+
+    def reject_promise_by_name(
+        self,
+        workflow_id: str,
+        name: str,
+        error: BaseException | str,
+        *,
+        idempotency_key: str | None = None,
+        idempotency_key_ttl: Duration | None = None,
+        allow_early: bool = False,
+        using: Any = None,
+    ) -> SettledPromise:
+        """As `reject_promise`, by workflow id and name."""
+        return self._portal.call_using(
+            using,
+            self._wrapped.reject_promise_by_name,
+            workflow_id,
+            name,
+            error,
+            idempotency_key=idempotency_key,
+            idempotency_key_ttl=idempotency_key_ttl,
+            allow_early=allow_early,
+            using=using,
+        )
+
+    def complete_promise(
+        self,
+        token: str,
+        value: Any = None,
+        *,
+        error: BaseException | str | None = None,
+        idempotency_key: str | None = None,
+        idempotency_key_ttl: Duration | None = None,
+        using: Any = None,
+    ) -> SettledPromise:
+        """Settle what a token stands for: a promise, or an attempt of a task that called `complete_later()`.
+
+        A task whose attempt fails with `error` is tried again, unless that is NonRetryable or its policy says no.
+        Raises PromiseNotFound for a token that stands for nothing here, StaleAttempt if the attempt is over.
+        """
+        return self._portal.call_using(
+            using,
+            self._wrapped.complete_promise,
+            token,
+            value,
+            error=error,
+            idempotency_key=idempotency_key,
+            idempotency_key_ttl=idempotency_key_ttl,
+            using=using,
+        )
+
+    def publish_event(
+        self,
+        key: str,
+        data: Any = None,
+        *,
+        idempotency_key: str | None = None,
+        idempotency_key_ttl: Duration | None = None,
+        expire_after: Duration | None = None,
+        delivery: Delivery | str = Delivery.WAITERS_AND_FUTURE,
+        consume_on_read: bool = False,
+        using: Any = None,
+    ) -> Published:
+        """Publish an event: to every wait for its key whose filter it satisfies, and to the workflows it starts.
+
+        It is kept until `expire_after`, by default a week, has passed, for waits that look back; not at all with
+        delivery="waiters", and with "created_before" for executions that had begun before it. With `consume_on_read`
+        only one gets it: the one that has waited longest, or the first who looks back. The same `idempotency_key` again
+        is the same event. `using`: as part of your own transaction, see `start_workflow`.
+        """
+        return self._portal.call_using(
+            using,
+            self._wrapped.publish_event,
+            key,
+            data,
+            idempotency_key=idempotency_key,
+            idempotency_key_ttl=idempotency_key_ttl,
+            expire_after=expire_after,
+            delivery=delivery,
+            consume_on_read=consume_on_read,
+            using=using,
+        )
+
+    def list_events(self, key: str | None = None, *, before: int | None = None, limit: int = 100) -> list[EventView]:
+        """Events that are kept, the newest first; the next page is `before` the last one's id."""
+        return self._portal.call(self._wrapped.list_events, key, before=before, limit=limit)
+
+    def event_key(self, key: str) -> EventKeyView:
+        """How many events of a key are kept, and how many were dropped because there were too many."""
+        return self._portal.call(self._wrapped.event_key, key)
+
+    def dead_events(
+        self, key: str | None = None, *, before: int | None = None, limit: int = 100
+    ) -> list[DeadEventView]:
+        """Events that nobody ever got, the newest first: they expired, or were dropped."""
+        return self._portal.call(self._wrapped.dead_events, key, before=before, limit=limit)
+
+    def replay_event(self, event_id: int) -> Published:
+        """Publish a dead event again, with a new number. Raises EventNotFound if it is not dead (any more)."""
+        return self._portal.call(self._wrapped.replay_event, event_id)
+
+    def remove_event(self, event_id: int) -> None:
+        """Remove an event, kept or dead: nobody will get it. Raises EventNotFound if there is none."""
+        return self._portal.call(self._wrapped.remove_event, event_id)
+
+    def explain_event(self, event_id: int) -> EventExplanation:
+        """Why an event that is kept or dead went to whom it went: every open wait of its key, and what refused it."""
+        return self._portal.call(self._wrapped.explain_event, event_id)
+
+    def broadcast(self, name: str, *, idempotency_key: str | None = None) -> Broadcast:
+        """Wake everybody who waits for `name` now, and say how many that were, when all of them have got it.
+
+        Nothing is kept for those who come later. With the same `idempotency_key` again it is the same broadcast, and
+        the same answer: also after a crash on the way.
+        """
+        return self._portal.call(self._wrapped.broadcast, name, idempotency_key=idempotency_key)
+
+    def send_message(
+        self,
+        name: str,
+        correlation_key: str,
+        data: Any = None,
+        *,
+        idempotency_key: str | None = None,
+        expire_after: Duration | None = None,
+    ) -> MessageSent:
+        """Give a message to the one who has waited longest for this name and correlation key.
+
+        The answer is true if there was one. Else the message is kept for the first who asks, for as long as events are
+        kept, or for `expire_after`.
+        """
+        return self._portal.call(
+            self._wrapped.send_message,
+            name,
+            correlation_key,
+            data,
+            idempotency_key=idempotency_key,
+            expire_after=expire_after,
         )
 
     def workflow(self, workflow_execution_id: str, workflow: Workflow | None = None) -> SyncWorkflowHandle:
@@ -247,8 +500,27 @@ class SyncClient(Face[Client]):
         return self._portal.call(self._wrapped.history, workflow_execution_id, after=after, limit=limit)
 
     def dead_letters(self, workflow_execution_id: str | None = None, *, limit: int = 100) -> list[DeadLetter]:
-        """Signals that were accepted but never read, with the reason."""
+        """Signals that were accepted but never read, with the reason: the newest first."""
         return self._portal.call(self._wrapped.dead_letters, workflow_execution_id, limit=limit)
+
+    def redeliver(self, dead_letter: DeadLetter, to: str | None = None) -> ex.Redelivered:
+        """Send a dead letter to the open execution with the same workflow id, or to the execution or workflow id `to`:
+        one step, so that it is either still a dead letter or received, once.
+
+        Raises ExecutionNotFound, ExecutionClosed, SignalLimitReached, or DeadLetterNotFound if somebody was faster.
+        """
+        return self._portal.call(self._wrapped.redeliver, dead_letter, to)
+
+    def remove_dead_letter(self, dead_letter: DeadLetter) -> None:
+        """Have it listed no more. The signal stays in the history."""
+        return self._portal.call(self._wrapped.remove_dead_letter, dead_letter)
+
+    def bury_unread(self, workflow_execution_id: str, *, reason: str = "left_unread") -> int:
+        """Make dead letters of the signals that a terminated or timed-out execution had seen and not read; how many.
+
+        What it had not even seen became dead letters when it was closed. Needs a worker with its code.
+        """
+        return self._portal.call(self._wrapped.bury_unread, workflow_execution_id, reason=reason)
 
     def count_workflows(self) -> dict[Status, int]:
         return self._portal.call(self._wrapped.count_workflows)
@@ -303,6 +575,16 @@ class SyncWorkflowHandle(Face[WorkflowHandle]):
         """Whether the call that gave this handle started the execution."""
         return self._wrapped.created
 
+    @property
+    def idempotency_key_used(self) -> bool:
+        """Whether the call that gave this handle had an idempotency key."""
+        return self._wrapped.idempotency_key_used
+
+    @property
+    def idempotency_key_new(self) -> bool:
+        """Whether it was the first with that key; if not, all else is as that one was answered."""
+        return self._wrapped.idempotency_key_new
+
     def result(self, *, timeout: float | None = None, type_hint: Any = None) -> Any:
         """Wait for the end and give the result.
 
@@ -318,8 +600,23 @@ class SyncWorkflowHandle(Face[WorkflowHandle]):
     def status(self) -> Status:
         return self._portal.call(self._wrapped.status)
 
-    def signal(self, signal_name: str, signal_value: Any = None, *, request_id: str | None = None) -> ex.SignalResponse:
-        return self._portal.call(self._wrapped.signal, signal_name, signal_value, request_id=request_id)
+    def signal(
+        self, signal_name: str, signal_value: Any = None, *, request_id: str | None = None, using: Any = None
+    ) -> ex.SignalResponse:
+        return self._portal.call_using(
+            using, self._wrapped.signal, signal_name, signal_value, request_id=request_id, using=using
+        )
+
+    def mailbox(self, *, limit: int = 100) -> Mailbox:
+        """The oldest signals that it has not read; of a closed execution, its dead letters.
+
+        Its program is asked. If no worker of this process has the code, the mailbox is not `complete`.
+        """
+        return self._portal.call(self._wrapped.mailbox, limit=limit)
+
+    def pending_signals(self) -> dict[str, int]:
+        """How many signals of each name it has not read."""
+        return self._portal.call(self._wrapped.pending_signals)
 
     def query(
         self,
@@ -443,6 +740,20 @@ class SyncWorkflowHandle(Face[WorkflowHandle]):
     def pending_tasks(self) -> list[TaskRow]:
         """Tasks that are queued or running, with attempt, worker, heartbeat details and progress."""
         return self._portal.call(self._wrapped.pending_tasks)
+
+    def promises(self) -> list[PromiseView]:
+        """Its promises in the order in which they were made, with who settled them."""
+        return self._portal.call(self._wrapped.promises)
+
+    def waits(self) -> list[WaitView]:
+        """The events, messages and broadcasts it waits for, the longest first."""
+        return self._portal.call(self._wrapped.waits)
+
+    def explain_wait(self, wait_no: int | None = None) -> WaitExplanation:
+        """Why a wait has got nothing yet: the events of its key that came nearest, and what refused them. `wait_no` may
+        be left out if there is only one wait.
+        """
+        return self._portal.call(self._wrapped.explain_wait, wait_no)
 
     def pending_timers(self) -> list[TimerRow]:
         return self._portal.call(self._wrapped.pending_timers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import Raw
@@ -38,16 +38,25 @@ class StartWorkflow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StartAnswer(msgspec.Struct, frozen=True):
+    """`idempotency_key_new` is False when this very call had been made before; the rest is then as it was answered
+    first."""
+
     workflow_execution_id: str
     workflow_id: str
     workflow_created: bool
+    idempotency_key_used: bool = False
+    idempotency_key_new: bool = False
 
 
 class SignalWorkflow(msgspec.Struct, frozen=True, kw_only=True):
+    """`addressed_to` is the execution that the caller has named, if another one goes on in its place: a repeat names it
+    again."""
+
     org: str
     workflow_execution_id: str
     signal_name: str
     signal_value: Raw = NULL
+    addressed_to: str | None = None
     request_id: str | None = None
 
 
@@ -83,6 +92,8 @@ class SignalWithStartResponse(msgspec.Struct, frozen=True):
     workflow_created: bool
     signal_event_sequence: int
     signal_delivered: bool = True
+    idempotency_key_used: bool = False
+    idempotency_key_new: bool = False
 
 
 class CancelExecution(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,6 +150,65 @@ class RetryExecution(msgspec.Struct, frozen=True, kw_only=True):
     request_id: str | None = None
 
 
+class UnreadSignal(msgspec.Struct, frozen=True, kw_only=True):
+    """A signal nobody has read. `age` is in microseconds; `reason` says why it is a dead letter, if it is one."""
+
+    seq: int
+    signal_name: str
+    signal_value: Raw = NULL
+    received_at: int
+    age: int
+    sender: str | None = None
+    reason: str | None = None
+
+
+class MailboxAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The oldest unread signals of an execution, and how many there are in all of each name. Not `complete` if no
+    worker could be asked: then they are those no turn has seen."""
+
+    workflow_execution_id: str
+    signals: tuple[UnreadSignal, ...]
+    counts: dict[str, int]
+    complete: bool
+
+
+class DeadLetters(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest first; `now` is the engine's time, to tell their age by."""
+
+    letters: tuple[DeadLetter, ...]
+    now: int
+
+
+class RedeliverSignal(msgspec.Struct, frozen=True, kw_only=True):
+    """Give a dead letter to the open execution with the same workflow id, or to the execution or workflow id `to`."""
+
+    org: str
+    workflow_execution_id: str
+    seq: int
+    to: str | None = None
+
+
+class Redelivered(msgspec.Struct, frozen=True):
+    """Where the signal is now."""
+
+    workflow_execution_id: str
+    signal_event_sequence: int
+
+
+class RemoveDeadLetter(msgspec.Struct, frozen=True, kw_only=True):
+    org: str
+    workflow_execution_id: str
+    seq: int
+
+
+class BuryUnread(msgspec.Struct, frozen=True, kw_only=True):
+    """Make dead letters of what a closed execution has left unread."""
+
+    org: str
+    workflow_execution_id: str
+    reason: str
+
+
 class Changed(msgspec.Struct, frozen=True):
     """Whether the call changed anything. `successor` goes on in the place of an execution that was closed already."""
 
@@ -174,11 +244,15 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class Executions(Protocol):
-    def start(self, request: StartWorkflow) -> Awaitable[StartAnswer]: ...
+    """`using` is an open connection of the application's to the engine's own database: the operation becomes part of
+    its transaction. Only an engine in the same process can take one. With one that blocks (`sqlite3`) the call is done
+    without ever waiting on the event loop."""
 
-    def signal(self, request: SignalWorkflow) -> Awaitable[SignalResponse]: ...
+    def start(self, request: StartWorkflow, using: Any = None) -> Awaitable[StartAnswer]: ...
 
-    def signal_with_start(self, request: SignalWithStart) -> Awaitable[SignalWithStartResponse]: ...
+    def signal(self, request: SignalWorkflow, using: Any = None) -> Awaitable[SignalResponse]: ...
+
+    def signal_with_start(self, request: SignalWithStart, using: Any = None) -> Awaitable[SignalWithStartResponse]: ...
 
     def cancel(self, request: CancelExecution) -> Awaitable[Changed]: ...
 
@@ -222,9 +296,19 @@ class Executions(Protocol):
 
     def timers(self, org: str, execution_id: str) -> Awaitable[list[TimerRow]]: ...
 
-    def dead_letters(
-        self, org: str, execution_id: str | None = None, limit: int = 100
-    ) -> Awaitable[list[DeadLetter]]: ...
+    def mailbox(self, org: str, execution_id: str, limit: int = 100) -> Awaitable[MailboxAnswer]:
+        """What it has not read: of an open execution, its queues; of a closed one, its dead letters."""
+        ...
+
+    def dead_letters(self, org: str, execution_id: str | None = None, limit: int = 100) -> Awaitable[DeadLetters]: ...
+
+    def redeliver(self, request: RedeliverSignal) -> Awaitable[Redelivered]: ...
+
+    def remove_dead_letter(self, request: RemoveDeadLetter) -> Awaitable[None]: ...
+
+    def bury_unread(self, request: BuryUnread) -> Awaitable[int]:
+        """How many dead letters were made."""
+        ...
 
     def outcome(self, org: str, execution_id: str) -> Awaitable[Outcome]:
         """Waits until the execution is closed."""

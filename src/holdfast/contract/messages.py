@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import Raw
 
-from holdfast.model.messages import DeadEvent, PromiseRow, PromiseState, PublishedRow, SubscriptionRow
+from holdfast.model.messages import (
+    DeadEvent,
+    EventKeyRow,
+    PromiseRow,
+    PromiseState,
+    PublishedRow,
+    SubscriptionKind,
+    SubscriptionRow,
+)
 from holdfast.model.values import NULL, Delivery, Failure
 
 
@@ -86,16 +94,25 @@ class BroadcastAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReplayDeadEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """Publish an event that nobody has got once more."""
+
     org: str
     event_id: int
-    remove: bool = False
-    """Remove it instead of publishing it again."""
+
+
+class RemoveEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """Remove an event, whether it is kept or dead."""
+
+    org: str
+    event_id: int
 
 
 class Messages(Protocol):
-    def settle(self, request: SettlePromise) -> Awaitable[SettleAnswer]: ...
+    """`using`: see `contract.executions.Executions`."""
 
-    def publish(self, request: PublishEvent) -> Awaitable[PublishAnswer]: ...
+    def settle(self, request: SettlePromise, using: Any = None) -> Awaitable[SettleAnswer]: ...
+
+    def publish(self, request: PublishEvent, using: Any = None) -> Awaitable[PublishAnswer]: ...
 
     def broadcast(self, request: ThrowBroadcast) -> Awaitable[BroadcastAnswer]:
         """Answers when everybody who was waiting has got it."""
@@ -105,7 +122,9 @@ class Messages(Protocol):
 
     def waits(self, org: str, execution_id: str) -> Awaitable[list[SubscriptionRow]]: ...
 
-    def waits_of_key(self, org: str, key: str, limit: int = 100) -> Awaitable[list[SubscriptionRow]]: ...
+    def waits_of_key(
+        self, org: str, key: str, limit: int = 100, kind: SubscriptionKind = SubscriptionKind.EVENT
+    ) -> Awaitable[list[SubscriptionRow]]: ...
 
     def events(
         self, org: str, key: str | None = None, before: int | None = None, limit: int = 100
@@ -115,4 +134,12 @@ class Messages(Protocol):
         self, org: str, key: str | None = None, before: int | None = None, limit: int = 100
     ) -> Awaitable[list[DeadEvent]]: ...
 
-    def replay_dead_event(self, request: ReplayDeadEvent) -> Awaitable[PublishAnswer | None]: ...
+    def event(self, org: str, event_id: int) -> Awaitable[PublishedRow | DeadEvent]:
+        """One that is kept or dead. Raises EventNotFound."""
+        ...
+
+    def event_key(self, org: str, key: str) -> Awaitable[EventKeyRow]: ...
+
+    def replay_dead_event(self, request: ReplayDeadEvent) -> Awaitable[PublishAnswer]: ...
+
+    def remove_event(self, request: RemoveEvent) -> Awaitable[None]: ...

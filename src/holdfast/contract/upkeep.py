@@ -30,11 +30,14 @@ class RecoveryReport(msgspec.Struct, frozen=True, kw_only=True):
     made_ready: int = 0
     timers_restored: int = 0
     tasks_restored: int = 0
+    waits_restored: int = 0
+    promises_restored: int = 0
     stuck: tuple[str, ...] = ()
 
     @property
     def repaired(self) -> int:
-        return self.made_ready + self.timers_restored + self.tasks_restored
+        restored = self.timers_restored + self.tasks_restored + self.waits_restored + self.promises_restored
+        return self.made_ready + restored
 
 
 class Upkeep(Protocol):

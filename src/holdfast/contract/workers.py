@@ -16,8 +16,19 @@ from holdfast.model.executions import StuckReason
 from holdfast.model.values import NULL, Failure, TaskTimeouts, Token, Wait
 
 
+class Trigger(msgspec.Struct, frozen=True, kw_only=True):
+    """Events of a key start a workflow, if they satisfy the filter."""
+
+    kind: str
+    version: str
+    key: str
+    queue: str
+    where: str | None = None
+
+
 class RegisterWorker(msgspec.Struct, frozen=True, kw_only=True):
-    """Open a session. `builds` maps (workflow kind, version) to a fingerprint of the code."""
+    """Open a session. `builds` maps (workflow kind, version) to a fingerprint of the code. `triggers` are all that its
+    workflows have: those of a kind's newest version replace what was registered before."""
 
     org: str
     session: str
@@ -26,6 +37,7 @@ class RegisterWorker(msgspec.Struct, frozen=True, kw_only=True):
     queues: tuple[str, ...] = ("default",)
     builds: dict[tuple[str, str], str]
     task_kinds: tuple[str, ...] = ()
+    triggers: tuple[Trigger, ...] = ()
     turn_slots: int
     task_slots: int
     lease_s: float
@@ -188,6 +200,28 @@ class FailTask(msgspec.Struct, frozen=True, kw_only=True):
     details: Raw | None = None
 
 
+class IssueTaskToken(msgspec.Struct, frozen=True, kw_only=True):
+    """A running attempt is going to hand out a token: from now on it can be completed by it."""
+
+    org: str
+    execution_id: str
+    task_no: int
+    token: Token
+    token_hash: str
+
+
+class DeferTask(msgspec.Struct, frozen=True, kw_only=True):
+    """The body has returned, and somebody else completes the attempt by its token. `details` as in FailTask."""
+
+    org: str
+    session: str
+    execution_id: str
+    task_no: int
+    token: Token
+    token_hash: str
+    details: Raw | None = None
+
+
 class AnswerQuery(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to a `QueryWork`, or why there is none: `failure.code` is that of the error the caller gets."""
 
@@ -238,6 +272,12 @@ class Workers(Protocol):
     def complete_task(self, request: CompleteTask) -> Awaitable[None]: ...
 
     def fail_task(self, request: FailTask) -> Awaitable[None]: ...
+
+    def issue_task_token(self, request: IssueTaskToken) -> concurrent.futures.Future[None]:
+        """Callable from any thread. What is asked of the engine afterwards comes after it."""
+        ...
+
+    def defer_task(self, request: DeferTask) -> Awaitable[None]: ...
 
     def heartbeat(self, request: Heartbeat) -> concurrent.futures.Future[HeartbeatAnswer]:
         """Callable from any thread, so that a busy event loop does not cost the lease."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import Any
 
 from holdfast.config import Limits
 from holdfast.errors import InvalidDuration, InvalidRequest, PayloadTooLarge
@@ -13,6 +14,7 @@ from holdfast.model.values import TEN_YEARS_S, Payload
 log = logging.getLogger("holdfast.engine")
 
 MOST_TAGS = 50
+LARGEST = 2**62
 
 
 def check_tags(pairs: Sequence[tuple[str, str]]) -> None:
@@ -29,6 +31,12 @@ def check_tags(pairs: Sequence[tuple[str, str]]) -> None:
 def check_timeout(seconds: float | None, field: str) -> None:
     if seconds is not None and not 0 < seconds <= TEN_YEARS_S:
         raise InvalidDuration(f"{field} must be more than 0 and at most ten years, not {seconds}", field=field)
+
+
+def check_number(value: Any, field: str) -> None:
+    """The number of something that was counted."""
+    if type(value) is not int or not 0 < value < LARGEST:
+        raise InvalidRequest(f"{field} must be a positive integer, not {value!r:.50}", field=field)
 
 
 def check_payload(payload: Payload, field: str, limits: Limits) -> None:

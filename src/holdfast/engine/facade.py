@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import random
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 from msgspec import structs
 
@@ -26,6 +27,8 @@ from holdfast.engine.desk import Desk
 from holdfast.engine.executions.cancel import Cancel
 from holdfast.engine.executions.fork import Fork
 from holdfast.engine.executions.rebuild import Rebuild
+from holdfast.engine.executions.redeliver import Redeliver
+from holdfast.engine.executions.remove_dead_letter import Remove
 from holdfast.engine.executions.reset import Reset
 from holdfast.engine.executions.resume import Resume
 from holdfast.engine.executions.retry import Retry
@@ -34,13 +37,17 @@ from holdfast.engine.executions.signal_with_start import SignalWithStartWorkflow
 from holdfast.engine.executions.start import Start
 from holdfast.engine.executions.terminate import Terminate
 from holdfast.engine.executions.update import Update
+from holdfast.engine.joining import Joins
+from holdfast.engine.mailboxes import Mailboxes
 from holdfast.engine.message_facade import LocalMessages
+from holdfast.engine.operation import Operation
 from holdfast.engine.outcomes import Outcomes
 from holdfast.engine.past import ChoosePoint, Past, read_past
 from holdfast.engine.queries import Queries, check_as_of
 from holdfast.engine.recovery import recover
 from holdfast.engine.rules.rebuilding import check_point, retry_point
 from holdfast.engine.tasks.complete import Complete as CompleteTaskOperation
+from holdfast.engine.tasks.defer import Defer, Issue
 from holdfast.engine.tasks.fail import Fail
 from holdfast.engine.turns.complete import Complete as CompleteTurnOperation
 from holdfast.engine.turns.park import Park
@@ -50,15 +57,18 @@ from holdfast.engine.upkeep.forget import Forget
 from holdfast.engine.upkeep.run_due import RunDue
 from holdfast.engine.workers.claim import Claim
 from holdfast.engine.workers.heartbeat import Beat
-from holdfast.engine.workers.register import Register
+from holdfast.engine.workers.register import Register, check_triggers
 from holdfast.engine.workers.release import Release
 from holdfast.engine.workers.unregister import Unregister, UnregisterWorker
 from holdfast.errors import EngineStopped, ExecutionNotFound, InvalidRequest, SessionLost, Unavailable
 from holdfast.model.events import HistoryEvent, StateChanged
-from holdfast.model.executions import DEADLINE_NO, DeadLetter, Execution, Status, TaskRow, TimerRow
+from holdfast.model.executions import DEADLINE_NO, Execution, Status, TaskRow, TimerRow
 from holdfast.model.names import check_name, check_priority, check_text
+from holdfast.model.tokens import REPLAY_KEY, execution_key, promise_token, token_hash
 from holdfast.model.values import Payload
 from holdfast.store.protocol import ExecutionQuery, Store
+
+Answer = TypeVar("Answer")
 
 
 def _generator() -> Callable[[], int]:
@@ -67,11 +77,23 @@ def _generator() -> Callable[[], int]:
 
 
 class LocalEngine:
-    """Engine over a store, in this process. `executions`, `workers` and `upkeep` are the contract's protocols."""
+    """Engine over a store, in this process. `executions`, `workers` and `upkeep` are the contract's protocols.
 
-    def __init__(self, store: Store, config: EngineConfig, entropy: Callable[[], int] | None = None) -> None:
+    `secret` gives what tokens are made from; without, an execution that begins with another one's past has promises
+    that no token settles.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        config: EngineConfig,
+        entropy: Callable[[], int] | None = None,
+        *,
+        secret: Callable[[], bytes] = lambda: REPLAY_KEY,
+    ) -> None:
         self.store = store
         self.config = config
+        self.secret = secret
         self.desk = Desk()
         self.outcomes = Outcomes()
         self.updates = Updates(store)
@@ -81,6 +103,8 @@ class LocalEngine:
         self.executions = LocalExecutions(self)
         self.workers = LocalWorkers(self)
         self.messages = LocalMessages(self)
+        self.joins = Joins(self)
+        self.mailboxes = Mailboxes(self)
         self.upkeep = LocalUpkeep(self)
         self.loop: asyncio.AbstractEventLoop | None = None
 
@@ -91,14 +115,19 @@ class LocalEngine:
 
     async def stop(self) -> None:
         """Write what is waiting, then refuse everything."""
+        await self.joins.stop()
         await self.store.close()
         self.queue.stop()
         self.outcomes.stop(EngineStopped())
-        self.messages.stop()
+        await self.messages.stop()
         self.updates.stop(EngineStopped())
         self.queries.stop()
         for session in list(self.desk.sessions):
             self.desk.close(session, EngineStopped())
+
+    def run(self, operation: Operation[Any, Answer], using: Any = None) -> Awaitable[Answer]:
+        """Decide and commit an operation; with the application's own connection, in its transaction."""
+        return self.queue.submit(operation) if using is None else self.joins.run(operation, using)
 
     def _on_effects(self, effects: Effects) -> None:
         if effects.work:
@@ -125,19 +154,21 @@ class LocalExecutions:
         self._store = engine.store
         self._limits = engine.config.limits
 
-    def start(self, request: ex.StartWorkflow) -> asyncio.Future[ex.StartAnswer]:
+    def start(self, request: ex.StartWorkflow, using: Any = None) -> Awaitable[ex.StartAnswer]:
         self._check_start(request)
-        return self._submit(Start(request))
+        return self._engine.run(Start(request), using)
 
-    def signal(self, request: ex.SignalWorkflow) -> asyncio.Future[ex.SignalResponse]:
+    def signal(self, request: ex.SignalWorkflow, using: Any = None) -> Awaitable[ex.SignalResponse]:
         check_name(request.workflow_execution_id, "workflow_execution_id")
         self._check_signal(request)
-        return self._submit(Signal(request))
+        return self._engine.run(Signal(request), using)
 
-    def signal_with_start(self, request: ex.SignalWithStart) -> asyncio.Future[ex.SignalWithStartResponse]:
+    def signal_with_start(
+        self, request: ex.SignalWithStart, using: Any = None
+    ) -> Awaitable[ex.SignalWithStartResponse]:
         self._check_start(request)
         self._check_signal(request)
-        return self._submit(SignalWithStartWorkflow(request))
+        return self._engine.run(SignalWithStartWorkflow(request), using)
 
     def cancel(self, request: ex.CancelExecution) -> asyncio.Future[ex.Changed]:
         check_name(request.workflow_execution_id, "workflow_execution_id")
@@ -174,7 +205,7 @@ class LocalExecutions:
 
     async def _rebuild(
         self,
-        operation: Callable[[Any, Past], Rebuild[Any]],
+        operation: Callable[[Any, Past, Callable[[str, str], str]], Rebuild[Any]],
         request: ex.ResetExecution | ex.ForkExecution | ex.RetryExecution,
         choose: ChoosePoint,
     ) -> ex.StartAnswer:
@@ -185,11 +216,15 @@ class LocalExecutions:
         while True:
             past = await read_past(self._store, request.org, request.workflow_execution_id, choose)
             try:
-                return await self._submit(operation(request, past))
+                return await self._submit(operation(request, past, partial(self._token_hash, request.org)))
             except Unavailable as refusal:
                 # A child ended between reading and deciding. It does so once, so this comes to an end.
                 if "child_no" not in refusal.details:
                     raise
+
+    def _token_hash(self, org: str, execution_id: str, name: str) -> str:
+        key = execution_key(self._engine.secret(), org, execution_id)
+        return token_hash(promise_token(key, org, execution_id, name))
 
     async def request_update(self, request: calls.RequestUpdate) -> calls.UpdateTicket:
         check_name(request.workflow_execution_id, "workflow_execution_id")
@@ -276,8 +311,28 @@ class LocalExecutions:
             await self.get(org, execution_id)
         return [timer for timer in found if timer.timer_no != DEADLINE_NO]
 
-    async def dead_letters(self, org: str, execution_id: str | None = None, limit: int = 100) -> list[DeadLetter]:
-        return await self._store.dead_letters(org, execution_id, limit)
+    async def mailbox(self, org: str, execution_id: str, limit: int = 100) -> ex.MailboxAnswer:
+        return await self._engine.mailboxes.look(await self.get(org, execution_id), self._page(limit))
+
+    async def dead_letters(self, org: str, execution_id: str | None = None, limit: int = 100) -> ex.DeadLetters:
+        letters = await self._store.dead_letters(org, execution_id, self._page(limit))
+        return ex.DeadLetters(letters=tuple(letters), now=self._store.clock())
+
+    async def redeliver(self, request: ex.RedeliverSignal) -> ex.Redelivered:
+        if request.to is None:
+            source = await self.get(request.org, request.workflow_execution_id)
+            request = structs.replace(request, to=source.workflow_id)
+        check_name(request.to, "to")
+        return await self._submit(Redeliver(request))
+
+    def remove_dead_letter(self, request: ex.RemoveDeadLetter) -> asyncio.Future[None]:
+        check_name(request.workflow_execution_id, "workflow_execution_id")
+        return self._submit(Remove(request))
+
+    async def bury_unread(self, request: ex.BuryUnread) -> int:
+        check_text(request.reason, "reason")
+        execution = await self.get(request.org, request.workflow_execution_id)
+        return await self._engine.mailboxes.bury(request, execution)
 
     async def outcome(self, org: str, execution_id: str) -> ex.Outcome:
         recent = self._engine.outcomes.recent((org, execution_id))
@@ -298,8 +353,7 @@ class LocalExecutions:
             self._engine.outcomes.forget((org, execution_id), waiter)
 
     async def list(self, request: ex.ListExecutions) -> ex.ExecutionPage:
-        if not 1 <= request.limit <= self._limits.page_size:
-            raise InvalidRequest(f"limit must lie between 1 and {self._limits.page_size}", field="limit")
+        self._page(request.limit)
         check_tags(request.metadata)
         found = await self._store.list_executions(
             ExecutionQuery(
@@ -318,6 +372,11 @@ class LocalExecutions:
         page, more = tuple(found[: request.limit]), len(found) > request.limit
         return ex.ExecutionPage(page, make_cursor(request, page[-1].id) if more else None)
 
+    def _page(self, limit: int) -> int:
+        if not 1 <= limit <= self._limits.page_size:
+            raise InvalidRequest(f"limit must lie between 1 and {self._limits.page_size}", field="limit")
+        return limit
+
     def _check_start(self, request: ex.StartWorkflow | ex.SignalWithStart) -> None:
         check_name(request.kind, "workflow_kind")
         check_name(request.queue, "queue")
@@ -329,6 +388,7 @@ class LocalExecutions:
             check_text(key, "metadata")
             check_text(value, "metadata")
         check_timeout(request.execution_timeout_s, "execution_timeout")
+        check_timeout(request.ttl_s, "idempotency_key_ttl")
         check_payload(request.input, "input", self._limits)
 
     def _check_signal(self, request: ex.SignalWorkflow | ex.SignalWithStart) -> None:
@@ -346,6 +406,7 @@ class LocalWorkers:
         self._submit = engine.queue.submit
 
     async def register(self, request: wk.RegisterWorker) -> None:
+        check_triggers(request)
         await self._submit(Register(request))
         self._engine.desk.open(request)
         await self._engine.upkeep.claim()
@@ -367,6 +428,12 @@ class LocalWorkers:
 
     def fail_task(self, request: wk.FailTask) -> asyncio.Future[None]:
         return self._submit(Fail(request))
+
+    def issue_task_token(self, request: wk.IssueTaskToken) -> concurrent.futures.Future[None]:
+        return self._engine.queue.submit_from_thread(Issue(request))
+
+    def defer_task(self, request: wk.DeferTask) -> asyncio.Future[None]:
+        return self._submit(Defer(request))
 
     def heartbeat(self, request: wk.Heartbeat) -> concurrent.futures.Future[wk.HeartbeatAnswer]:
         return self._engine.queue.submit_from_thread(Beat(request))
@@ -420,11 +487,14 @@ class LocalUpkeep:
         if self._engine.desk.sessions:
             await self._engine.queue.submit(Claim(self._engine.desk))
 
-    def after_commit(self, due_at: int | None) -> None:
-        """Tell the services of new instants; look at once for work that was passed over while there was room."""
+    def tell_due(self, due_at: int | None) -> None:
         if due_at is not None:
             for watcher in self._watchers:
                 watcher(due_at)
+
+    def after_commit(self, due_at: int | None) -> None:
+        """Tell the services of new instants; look at once for work that was passed over while there was room."""
+        self.tell_due(due_at)
         if self._claiming is not None and not self._claiming.done():
             return
         if any(session.could_take_more for session in self._engine.desk.sessions.values()):

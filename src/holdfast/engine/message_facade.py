@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from holdfast.contract import messages as ms
-from holdfast.engine.checks import check_payload
+from holdfast.engine.checks import check_number, check_payload, check_timeout
 from holdfast.engine.messages.broadcast import Broadcast
-from holdfast.engine.messages.dead_events import Exhume
+from holdfast.engine.messages.dead_events import Exhume, Remove, no_event
+from holdfast.engine.messages.deliver import Deliver
 from holdfast.engine.messages.publish import Publish
-from holdfast.engine.promises.settle import Settle
-from holdfast.errors import EngineStopped, InvalidRequest
-from holdfast.model.messages import DeadEvent, DeliveryRow, PromiseRow, PublishedRow, SubscriptionKind, SubscriptionRow
+from holdfast.engine.promises.settle import Settle, check_target
+from holdfast.errors import EngineStopped, HoldfastError, InvalidRequest
+from holdfast.model.messages import (
+    DeadEvent,
+    DeliveryRow,
+    EventKeyRow,
+    PromiseRow,
+    PublishedRow,
+    SubscriptionKind,
+    SubscriptionRow,
+)
 from holdfast.model.names import check_name
 
 if TYPE_CHECKING:
@@ -65,32 +75,26 @@ class LocalMessages:
         self._store = engine.store
         self._limits = engine.config.limits
         self.deliveries = Deliveries()
+        self._paging: asyncio.Task[None] | None = None
 
-    def settle(self, request: ms.SettlePromise) -> asyncio.Future[ms.SettleAnswer]:
-        ways = [request.token_hash, request.promise_id, request.name]
-        if sum(way is not None for way in ways) != 1 or (request.name is None) != (request.workflow_id is None):
-            raise InvalidRequest(
-                "name a promise by its id, by workflow id and name, or by a token: exactly one of them",
-                field="promise_id",
-            )
-        if request.promise_id is not None and ":" not in request.promise_id:
-            raise InvalidRequest(
-                f"a promise id is an execution id, a colon and a name, not {request.promise_id!r:.100}",
-                field="promise_id",
-            )
+    def settle(self, request: ms.SettlePromise, using: Any = None) -> Awaitable[ms.SettleAnswer]:
+        check_target(request)
         if request.request_id is not None:
             check_name(request.request_id, "idempotency_key")
+        check_timeout(request.ttl_s, "idempotency_key_ttl")
         check_payload(request.value, "value", self._limits)
-        return self._submit(Settle(request))
+        return self._engine.run(Settle(request), using)
 
-    def publish(self, request: ms.PublishEvent) -> asyncio.Future[ms.PublishAnswer]:
+    def publish(self, request: ms.PublishEvent, using: Any = None) -> Awaitable[ms.PublishAnswer]:
         check_name(request.key, "key")
         if request.correlation is not None:
             check_name(request.correlation, "correlation")
         if request.request_id is not None:
             check_name(request.request_id, "idempotency_key")
+        check_timeout(request.expire_after_s, "expire_after")
+        check_timeout(request.ttl_s, "idempotency_key_ttl")
         check_payload(request.data, "data", self._limits)
-        return self._submit(Publish(request))
+        return self._engine.run(Publish(request), using)
 
     async def broadcast(self, request: ms.ThrowBroadcast) -> ms.BroadcastAnswer:
         check_name(request.name, "name")
@@ -100,18 +104,29 @@ class LocalMessages:
         if answer.done:
             return answer
         delivery = await self._delivered(request.org, answer.broadcast_id)
-        return replace(answer, delivered=delivery.delivered, done=True)
+        return replace(answer, delivered=answer.delivered if delivery is None else delivery.delivered, done=True)
 
-    async def _delivered(self, org: str, number: int) -> DeliveryRow:
+    async def _delivered(self, org: str, number: int) -> DeliveryRow | None:
+        """The delivery when it is done, whoever does it. None if that was so long ago that its row is gone."""
         # Wait first, look second: an end between the two is then seen by one of them.
         waiter = self.deliveries.wait(number, asyncio.get_running_loop())
         try:
             found = await self._store.delivery(org, number)
-            if found is not None and found.done_at is not None:
+            if found is None or found.done_at is not None:
                 return found
+            if self._paging is None or self._paging.done():
+                self._paging = asyncio.get_running_loop().create_task(self._page_on(), name="holdfast-delivery")
             return await waiter
         finally:
             self.deliveries.forget(number, waiter)
+
+    async def _page_on(self) -> None:
+        """Deliver page after page while somebody here waits for the end of it. The services would do so as well, and do
+        when this fails, but not at once."""
+        with suppress(HoldfastError):
+            while self.deliveries.awaited:
+                if not await self._submit(Deliver(None)):
+                    await self.look_around()
 
     async def look_around(self) -> None:
         """Deliveries that another process has ended."""
@@ -120,8 +135,11 @@ class LocalMessages:
             if found is not None and found.done_at is not None:
                 self.deliveries.done([found])
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
         self.deliveries.stop(EngineStopped)
+        if self._paging is not None:
+            self._paging.cancel()
+            await asyncio.gather(self._paging, return_exceptions=True)
 
     async def promises(self, org: str, execution_id: str) -> list[PromiseRow]:
         check_name(execution_id, "workflow_execution_id")
@@ -131,9 +149,11 @@ class LocalMessages:
         check_name(execution_id, "workflow_execution_id")
         return await self._store.waits(org, execution_id)
 
-    async def waits_of_key(self, org: str, key: str, limit: int = 100) -> list[SubscriptionRow]:
+    async def waits_of_key(
+        self, org: str, key: str, limit: int = 100, kind: SubscriptionKind = SubscriptionKind.EVENT
+    ) -> list[SubscriptionRow]:
         check_name(key, "key")
-        return await self._store.waits_of_key(org, SubscriptionKind.EVENT, key, self._page(limit))
+        return await self._store.waits_of_key(org, kind, key, self._page(limit))
 
     async def events(
         self, org: str, key: str | None = None, before: int | None = None, limit: int = 100
@@ -145,8 +165,31 @@ class LocalMessages:
     ) -> list[DeadEvent]:
         return await self._store.dead_events(org, key, before, self._page(limit))
 
-    def replay_dead_event(self, request: ms.ReplayDeadEvent) -> asyncio.Future[ms.PublishAnswer | None]:
-        return self._submit(Exhume(request))
+    async def event(self, org: str, event_id: int) -> PublishedRow | DeadEvent:
+        check_number(event_id, "event_id")
+        found = await self._store.published(org, None, event_id + 1, 1)
+        if not found or found[0].id != event_id:
+            return await self._dead_event(org, event_id, "event")
+        return found[0]
+
+    async def _dead_event(self, org: str, event_id: int, what: str) -> DeadEvent:
+        found = await self._store.dead_events(org, None, event_id + 1, 1)
+        if not found or found[0].id != event_id:
+            raise no_event(event_id, what)
+        return found[0]
+
+    async def event_key(self, org: str, key: str) -> EventKeyRow:
+        check_name(key, "key")
+        return await self._store.event_key(org, key)
+
+    async def replay_dead_event(self, request: ms.ReplayDeadEvent) -> ms.PublishAnswer:
+        check_number(request.event_id, "event_id")
+        event = await self._dead_event(request.org, request.event_id, "dead event")
+        return await self._submit(Exhume(request, event))
+
+    def remove_event(self, request: ms.RemoveEvent) -> asyncio.Future[None]:
+        check_number(request.event_id, "event_id")
+        return self._submit(Remove(request))
 
     def _page(self, limit: int) -> int:
         if not 1 <= limit <= self._limits.page_size:

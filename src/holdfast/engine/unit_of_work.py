@@ -2,8 +2,8 @@
 
     submit ─► queue ─► (store's writer) take ─► plan ─► load ─► decide ─► write ─► commit ─► answers, post, outcomes
 
-Callers are answered only after the commit. A refusal is an answer: it never spoils the batch. A request id is stored
-with the effect of its request, so that a retry after a lost answer gets the first answer again.
+Callers are answered only after the commit. A refusal is an answer: it never spoils the batch. An idempotency key is
+stored with the effect of its request, so that a retry after a lost answer gets the first answer again.
 """
 
 from __future__ import annotations
@@ -13,21 +13,19 @@ import concurrent.futures
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from hashlib import sha256
 from typing import Any, TypeVar
-
-import msgspec
 
 from holdfast.config import EngineConfig
 from holdfast.contract.workers import News, TurnWork, Work
 from holdfast.engine.desk import Desk, Tally
+from holdfast.engine.idempotency import decide_once
 from holdfast.engine.operation import Operation
 from holdfast.engine.refill import plan_refills
 from holdfast.engine.rules.workspace import Entropy, Workspace
-from holdfast.errors import EngineStopped, HoldfastError, RequestMismatch, StorageFull
+from holdfast.errors import EngineStopped, HoldfastError, StorageFull
 from holdfast.model.events import TurnEvent
-from holdfast.model.executions import Execution, RequestRow
-from holdfast.model.values import MICRO, Token
+from holdfast.model.executions import Execution
+from holdfast.model.values import Token
 from holdfast.store.protocol import Changes, Loaded, LoadPlan
 
 Answer = TypeVar("Answer")
@@ -111,13 +109,11 @@ class OperationBatch:
         self._members = members
 
     def plan(self) -> LoadPlan:
-        plan = LoadPlan()
+        plan = LoadPlan(retained_per_key=self._queue.config.limits.events_per_key)
         freed = {"turn": 0, "task": 0}
         for member in self._members:
             operation = member.operation
-            operation.plan(plan)
-            if operation.ANSWER is not None and operation.request.request_id is not None:
-                plan.requests.add((operation.request.org, operation.request.request_id))
+            plan_operation(operation, plan)
             if operation.FREES:
                 freed[operation.FREES] += 1
         self._refills = plan_refills(self._queue.desk, plan, freed["turn"], freed["task"])
@@ -132,10 +128,7 @@ class OperationBatch:
         for member in self._members:
             operation = member.operation
             try:
-                if operation.ANSWER is not None and operation.request.request_id is not None:
-                    member.answer = _decide_once(operation, ws)
-                else:
-                    member.answer = operation.decide(ws)
+                member.answer = decide_operation(operation, ws)
                 member.refusal = None
             except HoldfastError as refusal:
                 member.refusal = refusal
@@ -168,61 +161,18 @@ class OperationBatch:
         return [OperationBatch(self._queue, [member]) for member in self._members]
 
 
-def _decide_once(operation: Operation[Any, Any], ws: Workspace) -> Any:
-    """Answer a repeated request as the first time; remember the answer of a new one, for as long as its key counts."""
-    request = operation.request
-    key = (request.org, request.request_id)
-    assert operation.ANSWER is not None, "only operations with an answer type take request ids"
-    fingerprint = _fingerprint(request)
-    known = ws.loaded.requests.get(key)
-    if known is not None and _counts(ws, known):
-        if known.fingerprint != fingerprint:
-            raise RequestMismatch(
-                f"idempotency key {request.request_id!r} was used for another request: send a new one",
-                request_id=request.request_id,
-            )
-        return _repeated(msgspec.json.decode(known.answer, type=operation.ANSWER))
-    answer = operation.decide(ws)
-    ttl_s = getattr(request, "ttl_s", None)
-    ttl = int((ws.config.request_ttl_s if ttl_s is None else ttl_s) * MICRO)
-    execution_id, subject = operation.subject(answer)
-    row = RequestRow(
-        org=request.org,
-        request_id=request.request_id,
-        fingerprint=fingerprint,
-        answer=msgspec.json.encode(answer),
-        created_at=ws.now,
-        ttl=ttl,
-        expires_at=ws.now + ttl,
-        execution_id=execution_id,
-        subject=subject,
-    )
-    ws.loaded.requests[key] = row
-    ws.changes.requests.append(row)
-    return answer
+def plan_operation(operation: Operation[Any, Any], plan: LoadPlan) -> None:
+    """What the operation needs, and whether its request was made before."""
+    operation.plan(plan)
+    if operation.ANSWER is not None and operation.request.request_id is not None:
+        plan.requests.add((operation.request.org, operation.request.request_id))
 
 
-def _fingerprint(request: Any) -> str:
-    """What the request asks for; how long its key counts is not part of it."""
-    if getattr(request, "ttl_s", None) is not None:
-        request = msgspec.structs.replace(request, ttl_s=None)
-    return sha256(type(request).__name__.encode() + msgspec.json.encode(request)).hexdigest()
-
-
-def _counts(ws: Workspace, known: RequestRow) -> bool:
-    """Until its time is over; a key that has started something, not before that has been over for as long."""
-    if known.expires_at > ws.now:
-        return True
-    started = ws.loaded.executions.get(known.execution_id) if known.execution_id is not None else None
-    if started is None:
-        return False
-    return started.closed_at is None or started.closed_at + known.ttl > ws.now
-
-
-def _repeated(answer: Any) -> Any:
-    if hasattr(answer, "idempotency_key_new"):
-        return msgspec.structs.replace(answer, idempotency_key_new=False)
-    return answer
+def decide_operation(operation: Operation[Any, Answer], ws: Workspace) -> Answer:
+    if operation.ANSWER is not None and operation.request.request_id is not None:
+        answer: Answer = decide_once(operation, ws)
+        return answer
+    return operation.decide(ws)
 
 
 class OperationQueue:

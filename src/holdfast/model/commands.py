@@ -105,6 +105,8 @@ class StartWait(msgspec.Struct, frozen=True, kw_only=True, tag="start_wait"):
     where: str | None = None
     since_at: int | None = None
     after_event_id: int = 0
+    skip: tuple[int, ...] = ()
+    born: int = 0
     consume: bool = False
     line: str = ""
 

@@ -58,11 +58,15 @@ class WorkflowStarted(EventBody, frozen=True, kw_only=True):
     start_at: int | None = None
     seed: str | None = None
     """What `ctx.random` is drawn from, where it is not this execution's own id: after a reset or fork."""
+    event_id: int | None = None
+    """The published event that started it, if one did."""
+    born: int = 0
+    """The last number that had been given to an event, wait or broadcast when it began."""
 
 
 class SignalReceived(EventBody, frozen=True, kw_only=True):
     """`sender` is the execution that sent it, if one did; `carried_from` its number in the run before, after
-    continue-as-new or a reset."""
+    continue-as-new or a reset; or, if it was a dead letter, in the execution it was `redelivered_from`."""
 
     TYPE = "SIGNAL_RECEIVED"
     signal_name: str
@@ -70,6 +74,7 @@ class SignalReceived(EventBody, frozen=True, kw_only=True):
     request_id: str | None = None
     sender: str | None = None
     carried_from: int | None = None
+    redelivered_from: str | None = None
 
 
 class TimerFired(EventBody, frozen=True, kw_only=True):
@@ -308,7 +313,8 @@ class PromiseCancelled(TurnEvent, frozen=True, kw_only=True):
 
 class WaitStarted(TurnEvent, frozen=True, kw_only=True):
     """`kind` is event, message or broadcast; `key` its key or name. A wait that looks back takes what was published
-    since `since_at` and after the event `after_event_id`, the last one of that key this execution has got."""
+    since `since_at` and after the event `after_event_id`, except for `skip`: what this execution has had already.
+    `born` tells events published before the execution began from later ones."""
 
     TYPE = "WAIT_STARTED"
     wait_no: int
@@ -318,6 +324,8 @@ class WaitStarted(TurnEvent, frozen=True, kw_only=True):
     where: str | None = None
     since_at: int | None = None
     after_event_id: int = 0
+    skip: tuple[int, ...] = ()
+    born: int = 0
     consume: bool = False
     line: str = ""
 

@@ -134,7 +134,8 @@ class Execution(msgspec.Struct, kw_only=True):
 
 class TaskRow(msgspec.Struct, kw_only=True):
     """A task that is not finished. `worker` holds the running attempt; `due_at` is its nearest deadline; `last_failure`
-    says why it is not at its first attempt any more."""
+    says why it is not at its first attempt any more. A `deferred` attempt can be completed by its token; once its body
+    has returned it has no worker, and `not_before_at` is NEVER."""
 
     execution_id: str
     task_no: int
@@ -158,6 +159,9 @@ class TaskRow(msgspec.Struct, kw_only=True):
     last_failure: Failure | None = None
     deferred: bool = False
 
+
+NEVER = 2**62
+"""An instant that does not come."""
 
 DEADLINE_NO = 0
 """The number of the timer that ends an execution; its program's own timers count from 1."""
@@ -213,10 +217,18 @@ class RequestRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
-    """A signal that was accepted but never read, with the reason."""
+    """A signal that was accepted but never read, with the reason. `settled`: it was redelivered or removed, and is kept
+    only so that it can't come back.
+
+    What the signal was is in the history; it is read from there, and not written.
+    """
 
     execution_id: str
     seq: int
     org: str
     reason: str
     at: int
+    settled: bool = False
+    signal_name: str = ""
+    signal_value: Raw = NULL
+    received_at: int = 0

@@ -64,7 +64,8 @@ class SubscriptionRow(msgspec.Struct, frozen=True, kw_only=True):
     """A wait of an execution that an event, message or broadcast may settle. Ids grow in the order of waiting.
 
     `eq_path` and `eq_value` are an equality that the filter demands: what is searched by. A message's correlation key
-    is one with an empty path. `promise` names the promise that is settled instead of a wait.
+    is one with an empty path. `promise` names the promise that is settled instead of a wait. `joins` is an event that was
+    on its way when the wait looked back: it may have that one and later ones, although it is younger.
     """
 
     id: int
@@ -79,6 +80,7 @@ class SubscriptionRow(msgspec.Struct, frozen=True, kw_only=True):
     where: str | None = None
     consume: bool = False
     promise: str | None = None
+    joins: int | None = None
 
 
 class PublishedRow(msgspec.Struct, kw_only=True):
@@ -106,8 +108,9 @@ class EventKeyRow(msgspec.Struct, kw_only=True):
 
 
 class DeliveryRow(msgspec.Struct, kw_only=True):
-    """An event or broadcast on its way to many: `cursor` is the last subscription it has come to, `bound` the last one
-    there was when it was sent. Done when `done_at` is set."""
+    """An event, message or broadcast on its way: `cursor` is the last subscription it has come to, and only those with
+    numbers below `bound` were there when it was sent. `kept` says that it was kept as well, for those who look back.
+    Done when `done_at` is set."""
 
     id: int
     org: str
@@ -118,8 +121,10 @@ class DeliveryRow(msgspec.Struct, kw_only=True):
     cursor: int = 0
     bound: int = 0
     delivered: int = 0
-    created_before: bool = False
+    correlation: str | None = None
     consume: bool = False
+    kept: bool = False
+    idempotency_key: str | None = None
     done_at: int | None = None
 
 

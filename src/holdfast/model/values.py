@@ -80,7 +80,8 @@ class TaskTimeouts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 class Wait(msgspec.Struct, frozen=True, omit_defaults=True):
     """What an execution is blocked on, for people and for `recover()`. `kind`: signal, timer, task, step, child,
-    external_signal, condition, call (only a signal or update to one of its handlers can move it)."""
+    external_signal, promise, event, message, broadcast, condition, call (only a signal or update to
+    one of its handlers can move it)."""
 
     kind: str
     name: str = ""

@@ -13,6 +13,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any
 
 from holdfast.errors import BlockedForever, DeterminismError, Evicted, QueryNotReadOnly
@@ -20,7 +21,7 @@ from holdfast.model import commands as c
 from holdfast.model import events as e
 from holdfast.model.values import Failure, Payload, RetryPolicy, Wait
 from holdfast.replay.journal import COMMAND_EVENTS, Journal, mismatch
-from holdfast.replay.program import Program, Slot, StepRequest, TurnResult
+from holdfast.replay.program import Program, Slot, StepRequest, TurnResult, WaitSlot
 
 MAX_WAITS = 50
 
@@ -40,6 +41,7 @@ class Machine:
         "_state_changes",
         "_steps",
         "_turn",
+        "_unclaimed",
         "_undelivered",
         "_unstarted",
         "_up_to",
@@ -65,6 +67,7 @@ class Machine:
         self._signals: dict[str, deque[tuple[int, Payload]]] = {}
         self._waiters: dict[str, deque[Any]] = {}
         self._conditions: dict[Any, None] = {}
+        self._unclaimed: list[e.EventReceived] = []
         self._slots: dict[tuple[str, int], Any] = {}
         self._steps: dict[int, StepRequest] = {}
         self._unstarted: list[StepRequest] = []
@@ -156,8 +159,9 @@ class Machine:
             ((name, waiters),) = self._waiters.items()
             return tuple(Wait("signal", name, 0, waiter.line) for waiter in waiters)
         found = [
-            Wait(kind, slot.name, number, slot.line, slot.until_at) for (kind, number), slot in self._slots.items()
-        ][:MAX_WAITS]
+            Wait(slot.kind if kind == "wait" else kind, slot.name, number, slot.line, slot.until_at)
+            for (kind, number), slot in islice(self._slots.items(), MAX_WAITS)
+        ]
         for name, waiters in self._waiters.items():
             found.extend(Wait("signal", name, 0, waiter.line) for waiter in waiters)
         found.extend(Wait("condition", condition.name, 0, condition.line) for condition in self._conditions)
@@ -232,6 +236,19 @@ class Machine:
         slot = self._slots.pop((kind, getattr(body, number)), None)
         if slot is not None:
             slot.settle(body)
+        elif type(body) is e.EventReceived:
+            self._offer(body)
+
+    def _offer(self, event: e.EventReceived) -> None:
+        """It came for a wait that had been given up by then. Perhaps nobody else can have it: another wait of this
+        program may, or one that begins later."""
+        for (kind, number), slot in self._slots.items():
+            if kind == "wait" and slot.accepts(event):
+                del self._slots[kind, number]
+                self._raise_if(self._record(c.CancelWait(wait_no=number, line=slot.line)))
+                slot.settle(event)
+                return
+        self._unclaimed.append(event)
 
     def _on_step(self, event: e.HistoryEvent) -> None:
         body: Any = event.body
@@ -389,7 +406,7 @@ class Machine:
         if not self._stopped and self._slots.pop(("promise", number), None) is not None:
             self._command(c.CancelPromise(promise_no=number, name=name, line=line))
 
-    def start_wait(self, command: Callable[[int], c.StartWait], slot: Slot) -> int:
+    def start_wait(self, command: Callable[[int], c.StartWait], slot: WaitSlot) -> int:
         number = self._next("wait")
         self._command(command(number))
         self._slots["wait", number] = slot
@@ -398,6 +415,14 @@ class Machine:
     def cancel_wait(self, number: int, line: str) -> None:
         if not self._stopped and self._slots.pop(("wait", number), None) is not None:
             self._command(c.CancelWait(wait_no=number, line=line))
+
+    def take_unclaimed(self, accepts: Callable[[e.EventReceived], bool]) -> e.EventReceived | None:
+        """The first event that came for a wait which was given up before it knew, if there is one to be had."""
+        self.check_alive()
+        for place, event in enumerate(self._unclaimed):
+            if accepts(event):
+                return self._unclaimed.pop(place)
+        return None
 
     def send(self, command: c.Publish | c.ThrowBroadcast) -> None:
         """Something for others, of which this program hears no more."""

@@ -54,6 +54,17 @@ class Slot(Protocol):
     def settle(self, body: e.EventBody) -> None: ...
 
 
+class WaitSlot(Slot, Protocol):
+    """A slot for what was sent to those who wait. `kind`: event, message or broadcast."""
+
+    @property
+    def kind(self) -> str: ...
+
+    def accepts(self, event: e.EventReceived) -> bool:
+        """Whether an event would do that came for another wait."""
+        ...
+
+
 class StepRequest:
     """A step the program wants run. `run` is the front-end's own business."""
 

@@ -1,4 +1,4 @@
-"""Forgets request ids whose time is over."""
+"""Forgets request ids and published events whose time is over."""
 
 from __future__ import annotations
 
@@ -23,13 +23,18 @@ class Housekeeping(Service):
         now = self._upkeep.now()
         if now >= self._next_at:
             self._next_at = now + int(self._every_s * MICRO)
-            await self._upkeep.forget()
+            await self._forget()
+
+    async def _forget(self) -> None:
+        """Page by page: others get their turn in between."""
+        while await self._upkeep.forget():
+            await asyncio.sleep(0)
 
     async def run(self) -> None:
         while True:
             await asyncio.sleep(self._every_s)
             try:
-                await self._upkeep.forget()
+                await self._forget()
             except EngineStopped:
                 return
             except Unavailable as error:

@@ -13,13 +13,13 @@ Time: a store's `clock` is the only clock that counts for leases, timers and eve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
-from holdfast.model.events import HistoryEvent
+from holdfast.model.events import HistoryEvent, SignalReceived
 from holdfast.model.executions import (
     DeadLetter,
     DefinitionRow,
@@ -89,16 +89,24 @@ class EventMatch:
     limit: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LookBack:
-    """Ask for kept events of a key, the oldest first, for a wait that looks back."""
+class LookBack(Protocol):
+    """Ask for kept events of a key, for waits that look back: those after a number and since a time, as many as
+    `choose` wants."""
 
-    org: str
-    key: str
-    correlation: str | None
-    since_at: int
-    after: int
-    limit: int
+    @property
+    def after(self) -> int: ...
+
+    @property
+    def since_at(self) -> int: ...
+
+    def choose(self, events: Iterator[PublishedRow], spare: int) -> dict[Any, list[PublishedRow]]:
+        """What each of the waits may have of the kept events, which come one after another, the oldest first: one for
+        every wait and `spare` more, because that many may be gone before their turn comes."""
+        ...
+
+
+LookBackKey = tuple[str, str, str | None]
+"""Org, key and correlation of kept events."""
 
 
 @dataclass(slots=True)
@@ -107,8 +115,8 @@ class LoadPlan:
 
     `timers` are single timers by (execution id, timer number), as `due_timers` is a page of those that are due.
     `children` are open children by (parent id, number); `bereaved` is a page of open children whose parent has closed.
-    `unread` wants signals and updates of an execution: those after a number, and single ones; `calls_after` only the
-    former.
+    `unread` wants signals and updates of an execution: those after a number, and single ones; `calls_after` all that it
+    was given from outside after a number: signals, updates, settled promises, events, broadcasts.
     """
 
     executions: set[str] = field(default_factory=set)
@@ -121,17 +129,19 @@ class LoadPlan:
     children: set[TaskKey] = field(default_factory=set)
     unread: dict[str, tuple[int, tuple[int, ...]]] = field(default_factory=dict)
     calls_after: dict[str, int] = field(default_factory=dict)
+    dead_letters: set[TaskKey] = field(default_factory=set)
     promises: set[tuple[str, str]] = field(default_factory=set)
     named_promises: set[tuple[str, str, str]] = field(default_factory=set)
     tokens: set[str] = field(default_factory=set)
     waits: set[TaskKey] = field(default_factory=set)
     matches: list[EventMatch] = field(default_factory=list)
-    look_backs: list[LookBack] = field(default_factory=list)
+    look_backs: dict[LookBackKey, LookBack] = field(default_factory=dict)
     event_keys: set[tuple[str, str]] = field(default_factory=set)
     retained_per_key: int = 0
     published: set[int] = field(default_factory=set)
     dead_events: set[int] = field(default_factory=set)
     expired_events: int = 0
+    expired_requests: int = 0
     deliveries: int = 0
     numbering: bool = False
     due_timers: int = 0
@@ -153,6 +163,9 @@ class Loaded:
     `turn_claims[i]` and `task_claims[i]` answer the plan's i-th claim; a row is handed to one claim only.
     `due_timers`, too, are in `timers`.
     `bereaved` are (parent id, child id), with None for a parent that has no such child left.
+    `matches[i]` answers the plan's i-th match with numbers of `subscriptions`. `under_way` are the (org, kind, key) of
+    the plan's matches that a delivery is on its way to. `deliveries` are the oldest one of each key, with its next page
+    and whether there may be more of it; all pages together are about as long as the plan says.
     `expired_workers` have a `lease_until_at` of `now` or earlier. `held_turns`/`held_tasks` are those leased by a
     worker in `held_by` or by an expired one.
     """
@@ -168,20 +181,24 @@ class Loaded:
     children: dict[TaskKey, str] = field(default_factory=dict)
     unread: dict[str, list[HistoryEvent]] = field(default_factory=dict)
     calls: dict[str, list[HistoryEvent]] = field(default_factory=dict)
+    dead_letters: dict[TaskKey, tuple[DeadLetter, SignalReceived | None]] = field(default_factory=dict)
     bereaved: list[tuple[str, str | None]] = field(default_factory=list)
     promises: dict[tuple[str, str], PromiseRow] = field(default_factory=dict)
     tokens: dict[str, TokenRow] = field(default_factory=dict)
     subscriptions: dict[int, SubscriptionRow] = field(default_factory=dict)
     matches: list[list[int]] = field(default_factory=list)
     published: dict[int, PublishedRow] = field(default_factory=dict)
-    look_backs: dict[LookBack, list[PublishedRow]] = field(default_factory=dict)
+    look_backs: dict[LookBackKey, dict[Any, list[PublishedRow]]] = field(default_factory=dict)
     waits: dict[TaskKey, int] = field(default_factory=dict)
     event_keys: dict[tuple[str, str], EventKeyRow] = field(default_factory=dict)
     oldest: dict[tuple[str, str], list[PublishedRow]] = field(default_factory=dict)
     triggers: dict[tuple[str, str], list[TriggerRow]] = field(default_factory=dict)
     dead_events: dict[int, DeadEvent] = field(default_factory=dict)
     expired_events: list[PublishedRow] = field(default_factory=list)
-    deliveries: list[tuple[DeliveryRow, list[int]]] = field(default_factory=list)
+    expired_requests: list[tuple[str, str]] = field(default_factory=list)
+    """A page of keys that no longer count, see `model.RequestRow`."""
+    deliveries: list[tuple[DeliveryRow, list[int], bool]] = field(default_factory=list)
+    under_way: dict[tuple[str, SubscriptionKind, str], set[int]] = field(default_factory=dict)
     last_id: int = 0
     due_timers: list[TimerRow] = field(default_factory=list)
     due_tasks: list[TaskKey] = field(default_factory=list)
@@ -224,21 +241,25 @@ class Changes:
     requests: list[RequestRow] = field(default_factory=list)
     promises: dict[tuple[str, str], PromiseRow] = field(default_factory=dict)
     tokens: list[TokenRow] = field(default_factory=list)
-    new_subscriptions: list[SubscriptionRow] = field(default_factory=list)
+    new_subscriptions: dict[int, SubscriptionRow] = field(default_factory=dict)
     deleted_subscriptions: list[int] = field(default_factory=list)
     purge_waits: list[str] = field(default_factory=list)
     published: dict[int, PublishedRow] = field(default_factory=dict)
     deleted_published: list[int] = field(default_factory=list)
     event_keys: dict[tuple[str, str], EventKeyRow] = field(default_factory=dict)
     triggers: list[TriggerRow] = field(default_factory=list)
+    untriggered: set[tuple[str, str]] = field(default_factory=set)
     dead_events: list[DeadEvent] = field(default_factory=list)
     exhumed_events: list[int] = field(default_factory=list)
     deliveries: dict[int, DeliveryRow] = field(default_factory=dict)
     last_id: int | None = None
     forget_messages_before: int | None = None
+    forget_dead_before: int | None = None
     dead_letters: list[DeadLetter] = field(default_factory=list)
+    settled_letters: list[TaskKey] = field(default_factory=list)
     bury: list[tuple[str, int, str]] = field(default_factory=list)
-    forget_requests_before: int | None = None
+    deleted_requests: list[tuple[str, str]] = field(default_factory=list)
+    """Removed before `requests` are written: a key may be used again at once."""
 
 
 class Batch(Protocol):
@@ -284,12 +305,15 @@ class ExecutionQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Inconsistency(msgspec.Struct, frozen=True, kw_only=True):
-    """An open execution whose rows disagree: for `recover()`."""
+    """An open execution whose rows disagree: for `recover()`. A promise counts as missing when it lacks its row, or the
+    timer or subscription that its row speaks of."""
 
     execution_id: str
     unread: bool = False
     missing_timers: tuple[int, ...] = ()
     missing_tasks: tuple[int, ...] = ()
+    missing_waits: tuple[int, ...] = ()
+    missing_promises: tuple[int, ...] = ()
 
 
 class Store(Protocol):
@@ -306,6 +330,15 @@ class Store(Protocol):
 
     def wake(self) -> None:
         """The source has work. Cheap; callable from any thread."""
+        ...
+
+    def run_on(self, connection: Any, batch: Batch) -> Awaitable[None] | None:
+        """Load, decide and write on a connection of the caller's, inside its transaction, which stays open.
+
+        Done when this returns, in the calling thread; a connection that lives in a thread or loop of its own gives
+        something to await. Raises what the batch's decision raises, InvalidRequest for a connection that can't be
+        joined, StorageBusy; the caller's transaction is then as it was before. `committed` and `failed` are not called.
+        """
         ...
 
     # --- reads ---
@@ -333,7 +366,7 @@ class Store(Protocol):
     async def timers(self, org: str, execution_id: str) -> list[TimerRow]: ...
 
     async def dead_letters(self, org: str, execution_id: str | None = None, limit: int = 100) -> list[DeadLetter]:
-        """The newest first."""
+        """The newest first, without those that are settled."""
         ...
 
     async def promises(self, org: str, execution_id: str) -> list[PromiseRow]: ...
@@ -354,12 +387,17 @@ class Store(Protocol):
         """Events nobody has got, the newest first."""
         ...
 
+    async def event_key(self, org: str, key: str) -> EventKeyRow:
+        """How many events of a key are kept, and how many were too many."""
+        ...
+
     async def delivery(self, org: str | None, number: int) -> DeliveryRow | None:
         """An event or broadcast that many waited for; None once it is forgotten, or if one page was enough."""
         ...
 
     async def next_due_at(self, after: int) -> int | None:
-        """The earliest `fire_at` of a timer, `due_at` or `not_before_at` of a task, `not_before_at` of a ready row.
+        """The earliest `fire_at` of a timer, `due_at` or `not_before_at` of a task, `not_before_at` of a ready row,
+        `sent_at` of a delivery that is not done.
 
         A `not_before_at` that was over at `after`, or whose row is leased, does not count: that waits for a worker.
         """

@@ -15,7 +15,9 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Self
 
-from holdfast.client.client import Client, Workflow, WorkflowHandle
+from holdfast.client.client import Client
+from holdfast.client.handles import WorkflowHandle
+from holdfast.client.options import Workflow
 from holdfast.client.views import instant, microseconds
 from holdfast.config import EngineConfig, StoreConfig
 from holdfast.errors import BodiesStillRunning, InvalidDuration, InvalidRequest, NeverSettled, StuckExecution

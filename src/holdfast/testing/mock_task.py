@@ -7,6 +7,7 @@ from typing import Any
 
 from holdfast.frontends.python.task_context import TaskContext, TaskInfo
 from holdfast.model.payloads import decode, encode
+from holdfast.model.tokens import REPLAY_KEY, task_token
 from holdfast.model.values import Payload
 from holdfast.testing.virtual_time import START
 
@@ -41,7 +42,7 @@ class MockTaskContext(TaskContext):
             scheduled_at=scheduled_at,
             started_at=started_at,
         )
-        super().__init__(info, None if details is None else encode(details, field="details"), self._note)
+        super().__init__(info, None if details is None else encode(details, field="details"), self._note, self._make_token)
         self.heartbeats: list[Any] = []
         self.progress: float | None = None
 
@@ -49,6 +50,10 @@ class MockTaskContext(TaskContext):
         self.heartbeats.append(None if details is None else decode(details, Any, field="details"))
         if progress is not None:
             self.progress = progress
+
+    def _make_token(self) -> str:
+        info = self.info
+        return task_token(REPLAY_KEY, info.org, info.workflow_execution_id, info.task_no, info.attempt)
 
     def cancel(self, reason: str = "cancelled") -> None:
         """The attempt no longer counts: a body that looks at `is_cancelled` should stop."""

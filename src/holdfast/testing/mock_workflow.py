@@ -7,7 +7,7 @@ unit test.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,6 +18,7 @@ from holdfast.client.views import instant, microseconds, result_of
 from holdfast.contract.executions import Outcome as Ending
 from holdfast.errors import InvalidRequest, NeverSettled
 from holdfast.frontends.python.definitions import Duration, WorkflowDefinition, workflow_definition
+from holdfast.frontends.python.failures import failure_of
 from holdfast.frontends.python.program import program_maker
 from holdfast.model import commands as c
 from holdfast.model import events as e
@@ -30,6 +31,7 @@ from holdfast.replay.machine import Machine
 from holdfast.replay.program import StepRequest
 from holdfast.testing.fakes import checked_error
 from holdfast.testing.feeds import Feed, Feeds, Outcome, Settled, Target, arguments_of, delay_of
+from holdfast.testing.mock_outside import MockOutside, Published, Settling, published_by
 from holdfast.testing.virtual_time import START
 
 MAX_EVENTS = 10_000
@@ -37,8 +39,8 @@ MAX_EVENTS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class MockCall:
-    """What the workflow asked for. `kind` is task, step, child or signal; `name` the task's or child's kind, the step's
-    name, the signal's name."""
+    """What the workflow asked for. `kind` is task, step, child, signal, event, message or broadcast; `name` the task's
+    or child's kind, the step's name, the signal's name, the event's key."""
 
     kind: str
     name: str
@@ -73,7 +75,7 @@ class _Coming:
 
     at: int
     key: tuple[str, int]
-    body: Callable[[], e.EventBody]
+    bodies: Callable[[], Iterable[e.EventBody]]
 
 
 class MockWorkflowContext:
@@ -107,6 +109,7 @@ class MockWorkflowContext:
         self._unfed: dict[tuple[str, int], str] = {}
         self._signals: dict[int, tuple[str, Any]] = {}
         self._updates: dict[str, MockUpdate] = {}
+        self._outside = MockOutside(lambda: self._now)
         self._machine: Machine
         self.history: list[e.HistoryEvent] = []
         """What happened, as a real history: fit for `holdfast.testing.replay`."""
@@ -125,14 +128,14 @@ class MockWorkflowContext:
         """A signal. It is there when the workflow starts, or comes `after` so many seconds."""
         check_name(name, "name")
         payload = encode(value, field="value")
-        at = self._start_at + delay_of(after) // timedelta(microseconds=1)
+        at = self._after(after)
         self._expect(
             at, ("signal", len(self._coming)), lambda: e.SignalReceived(signal_name=name, signal_value=payload)
         )
 
     def cancel(self, reason: str = "", *, after: Duration = 0) -> None:
         """Ask the workflow to stop, at its start or later."""
-        at = self._start_at + delay_of(after) // timedelta(microseconds=1)
+        at = self._after(after)
         self._expect(at, ("cancel", len(self._coming)), lambda: e.CancelRequested(reason=reason))
 
     def update(self, name: str, input: Any = None, *, after: Duration = 0) -> MockUpdate:
@@ -141,13 +144,57 @@ class MockWorkflowContext:
         update_id = f"update-{len(self._updates) + 1}"
         update = self._updates[update_id] = MockUpdate(name)
         payload = encode(input, field="input")
-        at = self._start_at + delay_of(after) // timedelta(microseconds=1)
+        at = self._after(after)
         self._expect(
             at,
             ("update", len(self._coming)),
             lambda: e.UpdateRequested(update_id=update_id, update_name=name, input=payload),
         )
         return update
+
+    def resolve(self, name: str, value: Any = None, *, after: Duration = 0) -> None:
+        """Resolve the promise of this name: so long after the start, or when the workflow makes it if that is later."""
+        check_name(name, "name")
+        self._outside.settle(name, Settling(self._after(after), encode(value, field="value")))
+
+    def reject(self, name: str, error: BaseException | type[BaseException], *, after: Duration = 0) -> None:
+        """Reject the promise of this name: the workflow gets PromiseRejected."""
+        check_name(name, "name")
+        self._outside.settle(name, Settling(self._after(after), failure=failure_of(checked_error(error))))
+
+    def event(self, key: str, data: Any = None, *, after: Duration = 0, consume_on_read: bool = False) -> None:
+        """Publish an event, at the start or later: for whoever waits for its key then, or looks back afterwards."""
+        check_name(key, "key")
+        self._publish(key, data, None, after, consume=consume_on_read)
+
+    def message(self, name: str, correlation_key: str, data: Any = None, *, after: Duration = 0) -> None:
+        """Send a message, at the start or later."""
+        check_name(name, "name")
+        check_name(correlation_key, "correlation_key")
+        self._publish(name, data, correlation_key, after, consume=True)
+
+    def _publish(self, key: str, data: Any, correlation: str | None, after: Duration, *, consume: bool) -> None:
+        number = self._outside.next_number()
+        event = Published(
+            id=number,
+            at=0,
+            key=key,
+            data=encode(data, field="data"),
+            correlation=correlation,
+            consume=consume,
+            fed=True,
+        )
+        self._expect_all(self._after(after), ("published", number), lambda: self._outside.publish(event))
+
+    def broadcast(self, name: str, *, after: Duration | None = None) -> None:
+        """A broadcast: as soon as the workflow waits for it, or so long after the start. Whoever does not wait then
+        misses it."""
+        check_name(name, "name")
+        if after is None:
+            self._outside.promise_broadcast(name)
+            return
+        number = self._outside.next_number()
+        self._expect_all(self._after(after), ("published", number), lambda: self._outside.throw(name, number))
 
     def result(self, target: Target, *values: Any, after: Duration = 0) -> None:
         """The results of a task (function or kind) or step (function or name): one for each call, in order.
@@ -199,7 +246,7 @@ class MockWorkflowContext:
     @property
     def unused(self) -> dict[str, int]:
         """Outcomes that were fed and never asked for, per target."""
-        return {**self._feeds["task or step"].unused, **self._feeds["child"].unused}
+        return {**self._feeds["task or step"].unused, **self._feeds["child"].unused, **self._outside.unused}
 
     def called(self, target: Target) -> list[tuple[Any, ...]]:
         """The arguments of every call of a task, step or child."""
@@ -224,7 +271,8 @@ class MockWorkflowContext:
             self._turn(machine)
             while not machine.ended:
                 self._next_event()
-                self._turn(machine)
+                if machine.has_news:
+                    self._turn(machine)
             self.unread_signals = [self._signals[seq] for seq in machine.unread()]
         finally:
             machine.close()
@@ -240,7 +288,7 @@ class MockWorkflowContext:
         return Machine(program_maker(definition, self._org, self._execution_id))
 
     def _begin(self, definition: WorkflowDefinition, payload: Any) -> None:
-        self._happen(
+        self._come(
             e.WorkflowStarted(
                 kind=definition.kind,
                 version=definition.version,
@@ -252,7 +300,7 @@ class MockWorkflowContext:
         # What is there from the beginning belongs to the first turn, as with signal-with-start.
         for coming in [coming for coming in self._coming if coming.at <= self._now]:
             self._coming.remove(coming)
-            self._happen(coming.body())
+            self._happen(coming)
 
     def _turn(self, machine: Machine) -> None:
         turn = machine.turn()
@@ -280,7 +328,12 @@ class MockWorkflowContext:
                 version=command.version or started.version,
                 input=command.input,
             )
-        return RECORDED_AS[type(command)](up_to=up_to, **msgspec.structs.asdict(command))
+        fields = msgspec.structs.asdict(command)
+        if isinstance(command, c.Publish):
+            fields["event_id"] = self._send(command)
+        elif isinstance(command, c.ThrowBroadcast):
+            fields["broadcast_id"] = self._throw(command)
+        return RECORDED_AS[type(command)](up_to=up_to, **fields)
 
     def _next_event(self) -> None:
         """The earliest of what is to come; of those at one instant, what was fed comes before timers."""
@@ -291,12 +344,16 @@ class MockWorkflowContext:
                 f"no end after {len(self.history)} events, at {self.now}; it waits for: {self._waits()}",
                 waits=self._machine.waits(),
             )
-        coming = min(self._coming, key=lambda found: (max(found.at, self._now), found.key[0] == "timer"))
+        coming = min(self._coming, key=lambda found: (max(found.at, self._now), found.key[0].startswith("timer")))
         self._coming.remove(coming)
         self._now = max(self._now, coming.at)
-        self._happen(coming.body())
+        self._happen(coming)
 
-    def _happen(self, body: e.EventBody) -> None:
+    def _happen(self, coming: _Coming) -> None:
+        for body in coming.bodies():
+            self._come(body)
+
+    def _come(self, body: e.EventBody) -> None:
         event = self._record(body)
         if isinstance(body, e.SignalReceived):
             self._signals[event.seq] = (body.signal_name, decode(body.signal_value, Any, field=body.signal_name))
@@ -310,7 +367,13 @@ class MockWorkflowContext:
         return event
 
     def _expect(self, at: int, key: tuple[str, int], body: Callable[[], e.EventBody]) -> None:
-        self._coming.append(_Coming(at, key, body))
+        self._expect_all(at, key, lambda: (body(),))
+
+    def _expect_all(self, at: int, key: tuple[str, int], bodies: Callable[[], Iterable[e.EventBody]]) -> None:
+        self._coming.append(_Coming(at, key, bodies))
+
+    def _after(self, after: Duration) -> int:
+        return self._start_at + delay_of(after) // timedelta(microseconds=1)
 
     def _take_back(self, kind: str, number: int) -> None:
         self._coming = [coming for coming in self._coming if coming.key != (kind, number)]
@@ -401,6 +464,40 @@ class MockWorkflowContext:
             ),
         )
 
+    def _create_promise(self, command: c.CreatePromise) -> None:
+        number = command.promise_no
+        settling = self._outside.created(command)
+        if settling is not None:
+            at = max(settling.at, self._now)
+            self._expect_all(at, ("promise", number), lambda: self._outside.settled(number, settling))
+        if command.expires_at is not None:
+            self._expect_all(command.expires_at, ("timer of promise", number), lambda: self._outside.timed_out(number))
+
+    def _cancel_promise(self, command: c.CancelPromise) -> None:
+        self._outside.cancelled(command.promise_no)
+
+    def _start_wait(self, command: c.StartWait) -> None:
+        number = command.wait_no
+        self._outside.waits(command)
+        self._expect_all(self._now, ("wait", number), lambda: self._outside.at_once(number))
+
+    def _cancel_wait(self, command: c.CancelWait) -> None:
+        self._outside.no_longer_waits(command.wait_no)
+
+    def _send(self, command: c.Publish) -> int:
+        kind, to = ("event", ()) if command.correlation is None else ("message", (command.correlation,))
+        args = (*to, decode(command.data, Any, field=command.key))
+        self.calls.append(MockCall(kind, command.key, args, self.now, command.line))
+        event = published_by(command, self._outside.next_number())
+        self._expect_all(self._now, ("published", event.id), lambda: self._outside.publish(event))
+        return event.id
+
+    def _throw(self, command: c.ThrowBroadcast) -> int:
+        self.calls.append(MockCall("broadcast", command.name, (), self.now, command.line))
+        number = self._outside.next_number()
+        self._expect_all(self._now, ("published", number), lambda: self._outside.throw(command.name, number))
+        return number
+
     def _start_timer(self, command: c.StartTimer) -> None:
         number = command.timer_no
         duration = timedelta(microseconds=command.fire_at - self._now)
@@ -468,6 +565,10 @@ _REACT: dict[type[Any], Callable[[MockWorkflowContext, Any], None]] = {
     c.StartChild: MockWorkflowContext._start_child,  # noqa: SLF001 - as above
     c.CancelChild: MockWorkflowContext._cancel_child,  # noqa: SLF001 - as above
     c.SignalExternal: MockWorkflowContext._signal_external,  # noqa: SLF001 - as above
+    c.CreatePromise: MockWorkflowContext._create_promise,  # noqa: SLF001 - as above
+    c.CancelPromise: MockWorkflowContext._cancel_promise,  # noqa: SLF001 - as above
+    c.StartWait: MockWorkflowContext._start_wait,  # noqa: SLF001 - as above
+    c.CancelWait: MockWorkflowContext._cancel_wait,  # noqa: SLF001 - as above
     c.AcceptUpdate: MockWorkflowContext._answer_update,  # noqa: SLF001 - as above
     c.RejectUpdate: MockWorkflowContext._answer_update,  # noqa: SLF001 - as above
     c.CompleteUpdate: MockWorkflowContext._answer_update,  # noqa: SLF001 - as above

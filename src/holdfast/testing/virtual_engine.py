@@ -32,6 +32,7 @@ LEASE_S = 100 * 366 * 86_400.0
 """Longer than any scenario: jumping over a month must not look like a worker that fell silent for a month."""
 GRACE_S = 0.05
 MEMORY = "sqlite://"
+TEST_SECRET = b"virtual"
 
 
 class VirtualHost(Host):
@@ -41,8 +42,8 @@ class VirtualHost(Host):
 
     BEATS_BY_ITSELF: ClassVar[bool] = False
 
-    def __init__(self, time: VirtualTime, bodies: FakeableRegistry, *args: Any) -> None:
-        super().__init__(*args)
+    def __init__(self, time: VirtualTime, bodies: FakeableRegistry, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
         self._time = time
         self._bodies = bodies
 
@@ -80,11 +81,11 @@ class VirtualEngine(Engine):
     def _make_local(self, url: str) -> LocalEngine:
         if url != MEMORY:
             self._watched = WatchedStore(open_store(url, self.config, self._clock))
-            return LocalEngine(cast(Store, self._watched), self.config)
+            return LocalEngine(cast(Store, self._watched), self.config, secret=self._secret)
         self._watched = WatchedStore(InlineStore(self.config.store, self._clock))
         # Ids that are the same in every run make `ctx.random` so. In a file they could meet those of another run.
         entropy = partial(random.Random(0).getrandbits, 64)  # noqa: S311 - nothing to keep secret
-        return LocalEngine(cast(Store, self._watched), self.config, entropy)
+        return LocalEngine(cast(Store, self._watched), self.config, entropy, secret=self._secret)
 
     def _make_worker(self, registry: Registry) -> Worker:
         return Worker(
@@ -93,8 +94,13 @@ class VirtualEngine(Engine):
             registry,
             self.config.worker,
             self._clock,
+            secret=self._secret(),
             make_host=partial(VirtualHost, self._time, self._bodies),
         )
+
+    def _secret(self) -> bytes:
+        # The same in every run, as ids are.
+        return TEST_SECRET if self._url == MEMORY else super()._secret()
 
     def _begin(self, services: Iterable[Service]) -> None:
         """They are told when to look."""

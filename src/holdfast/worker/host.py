@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from holdfast.config import WorkerConfig
 from holdfast.contract.workers import Workers
 from holdfast.frontends.python.definitions import Registry
+from holdfast.model.tokens import execution_key
 from holdfast.replay.machine import Machine
 from holdfast.replay.program import Program
 from holdfast.worker.threads import BodyThreads
@@ -42,19 +43,28 @@ class Host:
         "org",
         "registry",
         "replay_always",
+        "secret",
         "session",
         "threads",
         "workers",
     )
 
     def __init__(
-        self, workers: Workers, org: str, registry: Registry, config: WorkerConfig, now: Callable[[], int]
+        self,
+        workers: Workers,
+        org: str,
+        registry: Registry,
+        config: WorkerConfig,
+        now: Callable[[], int],
+        *,
+        secret: bytes,
     ) -> None:
         self.workers = workers
         self.org = org
         self.registry = registry
         self.config = config
         self.now = now
+        self.secret = secret
         self.session = ""
         self.replay_always = config.replay_always or os.environ.get(REPLAY_ALWAYS) == "1"
         self.draining = False
@@ -62,6 +72,10 @@ class Host:
         self.nothing_held: asyncio.Event
         self.loop: asyncio.AbstractEventLoop
         self.threads: BodyThreads
+
+    def token_key(self, execution_id: str) -> bytes:
+        """What the tokens of an execution's promises are made from."""
+        return execution_key(self.secret, self.org, execution_id)
 
     def took(self) -> None:
         """One more execution is leased to this worker."""

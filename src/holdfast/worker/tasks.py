@@ -8,17 +8,29 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from holdfast.contract.workers import CompleteTask, FailTask, ReleaseWork, TaskBeat, TaskStop, TaskWork
+from holdfast.contract.workers import (
+    CompleteTask,
+    DeferTask,
+    FailTask,
+    IssueTaskToken,
+    ReleaseWork,
+    TaskBeat,
+    TaskStop,
+    TaskWork,
+)
 from holdfast.errors import HoldfastError, InvalidRequest, StaleAttempt, Unavailable, UnknownTaskKind
 from holdfast.frontends.python.definitions import TaskDefinition
 from holdfast.frontends.python.failures import failure_of
 from holdfast.frontends.python.task_context import TaskContext, TaskInfo
 from holdfast.model.payloads import decode_args, encode
+from holdfast.model.tokens import task_token, token_hash
 from holdfast.model.values import MICRO, Failure, Payload, Token
 from holdfast.worker.host import Host, log
 from holdfast.worker.steps import call_plain
 
 RETRY_S = 0.2
+
+Report = CompleteTask | DeferTask | FailTask
 
 
 class RunningTask:
@@ -65,7 +77,10 @@ class TaskRunner:
         def beat(details: Payload | None, progress: float | None) -> None:
             self._note_beat(work, details, progress)
 
-        running = RunningTask(work, TaskContext(info, work.details, beat))
+        def issue() -> str:
+            return self._issue_token(work)
+
+        running = RunningTask(work, TaskContext(info, work.details, beat, issue))
         self._running[key] = running
         self._idle.clear()
         if work.timeouts.heartbeat_s is not None:
@@ -144,15 +159,48 @@ class TaskRunner:
         limits = [running.work.timeouts.heartbeat_s for running in tuple(self._running.values())]
         return min((limit for limit in limits if limit is not None), default=None)
 
+    # --- completion from outside ---
+
+    def _issue_token(self, work: TaskWork) -> str:
+        """From any thread. The engine is told at once: whoever gets the token may be faster than the body."""
+        host = self._host
+        key = host.token_key(work.execution_id)
+        token = task_token(key, host.org, work.execution_id, work.task_no, work.token.epoch)
+        host.workers.issue_task_token(
+            IssueTaskToken(
+                org=host.org,
+                execution_id=work.execution_id,
+                task_no=work.task_no,
+                token=work.token,
+                token_hash=token_hash(token),
+            )
+        )
+        return token
+
+    def _deferral(self, work: TaskWork, token: str, returned: object) -> DeferTask:
+        if returned is not None:
+            log.warning(
+                "task %s has called complete_later(): what it returned, %s, is not its result",
+                work.kind,
+                type(returned).__name__,
+            )
+        return DeferTask(
+            org=self._host.org,
+            session=self._host.session,
+            execution_id=work.execution_id,
+            task_no=work.task_no,
+            token=work.token,
+            token_hash=token_hash(token),
+            details=self._unsent_details(work),
+        )
+
     # --- one attempt ---
 
     async def _run(self, running: RunningTask) -> None:
         work = running.work
         key = (work.execution_id, work.task_no)
         try:
-            report = await self._attempt(running)
-            if report is not None:
-                await self._report(report)
+            await self._report(await self._attempt(running))
         except asyncio.CancelledError:
             # Stopped from outside. Unless we are shutting down (then it was handed back), the slot has to be given
             # back.
@@ -164,14 +212,17 @@ class TaskRunner:
                 if not self._running:
                     self._idle.set()
 
-    async def _attempt(self, running: RunningTask) -> CompleteTask | FailTask | None:
+    async def _attempt(self, running: RunningTask) -> Report:
         work = running.work
         definition = self._host.registry.task(work.kind)
         if definition is None:
             unknown = UnknownTaskKind(f"this worker does not know task kind {work.kind!r}: pass it in tasks=[...]")
             return self._failure(work, failure_of(unknown))
         try:
-            result = encode(await self._call(definition, running), field=f"result of task {work.kind}")
+            returned = await self._call(definition, running)
+            if running.context.token is not None:
+                return self._deferral(work, running.context.token, returned)
+            result = encode(returned, field=f"result of task {work.kind}")
         except HoldfastError as error:
             # The arguments do not fit or the result can't be kept: another attempt would end the same way.
             return self._failure(work, _final(failure_of(error)))
@@ -217,15 +268,18 @@ class TaskRunner:
             beat = self._beats.pop((work.execution_id, work.task_no), None)
         return beat.details if beat is not None and beat.token == work.token else None
 
-    async def _report(self, report: CompleteTask | FailTask) -> None:
+    async def _report(self, report: Report) -> None:
         """Report until it is taken; work that is done must not be lost to a busy database."""
         workers = self._host.workers
         while True:
             try:
-                if isinstance(report, CompleteTask):
-                    await workers.complete_task(report)
-                else:
-                    await workers.fail_task(report)
+                match report:
+                    case CompleteTask():
+                        await workers.complete_task(report)
+                    case DeferTask():
+                        await workers.defer_task(report)
+                    case FailTask():
+                        await workers.fail_task(report)
             except StaleAttempt as stale:
                 log.info("%s", stale)
             except Unavailable:

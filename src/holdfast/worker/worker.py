@@ -20,6 +20,7 @@ from holdfast.contract.workers import (
     TaskBeat,
     TaskStop,
     TaskWork,
+    Trigger,
     TurnWork,
     Work,
     Workers,
@@ -48,9 +49,10 @@ class Worker:
         config: WorkerConfig,
         now: Callable[[], int],
         *,
+        secret: bytes,
         make_host: Callable[..., Host] = Host,
     ) -> None:
-        self._host = make_host(workers, org, registry, config, now)
+        self._host = make_host(workers, org, registry, config, now, secret=secret)
         self._runners: OrderedDict[str, ExecutionRunner] = OrderedDict()
         self._poller: asyncio.Task[None] | None = None
         self._reopening: asyncio.Task[None] | None = None
@@ -109,6 +111,7 @@ class Worker:
                 queues=host.config.queues,
                 builds={(found.kind, found.version): found.build for found in host.registry.workflows},
                 task_kinds=tuple(found.kind for found in host.registry.tasks),
+                triggers=_triggers(host),
                 turn_slots=host.config.turn_slots,
                 task_slots=host.config.task_slots,
                 lease_s=host.config.lease_s,
@@ -156,8 +159,13 @@ class Worker:
             return runner
         definition = self._host.registry.workflow(work.kind, work.version)
         assert definition is not None, "the engine hands out known kinds only"
-        propagate = self._host.config.propagate_child_failures
-        maker = program_maker(definition, self._host.org, work.execution_id, propagate_child_failures=propagate)
+        maker = program_maker(
+            definition,
+            self._host.org,
+            work.execution_id,
+            propagate_child_failures=self._host.config.propagate_child_failures,
+            token_key=self._host.token_key(work.execution_id),
+        )
         runner = ExecutionRunner(self._host, work.execution_id, maker, definition.build, self._forget)
         self._runners[work.execution_id] = runner
         if len(self._runners) > self._host.config.cached_executions:
@@ -217,3 +225,12 @@ class Worker:
             self._poller.cancel()
             await asyncio.gather(self._poller, return_exceptions=True)
         host.threads.close()
+
+
+def _triggers(host: Host) -> tuple[Trigger, ...]:
+    queue = host.config.queues[0] if host.config.queues else "default"
+    return tuple(
+        Trigger(kind=found.kind, version=found.version, key=on.key, queue=on.queue or queue, where=on.where)
+        for found in host.registry.workflows
+        for on in found.triggers
+    )

@@ -95,9 +95,9 @@ async def test_context_variables_go_along(engine):
     executions = client.executions
     start = executions.start
 
-    def watched(request):
+    def watched(request, using=None):
         seen.append(trace.get())
-        return start(request)
+        return start(request, using)
 
     executions.start = watched
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import Engine, Status
-from holdfast.client.client import WorkflowHandle
+from holdfast.client.handles import WorkflowHandle
 from holdfast.testing import invariants
 from tests.conftest import until
 

@@ -38,9 +38,10 @@ class Fork(Rebuild[ForkExecution]):
             key=request.workflow_id is not None,
         )
         new = add_head(ws, beginning)
-        rebuilding.take_over(ws, new, past.prefix, seed=old.id)
+        prefix = self.prefix_for(new_id)
+        rebuilding.take_over(ws, new, prefix, seed=old.id)
         reset = WorkflowReset(from_execution_id=old.id, event_seq=new.last_seq, fork=True)
-        rebuilding.go_on(ws, new, past.prefix, reset, carried)
+        rebuilding.go_on(ws, new, prefix, reset, carried)
         return StartAnswer(new_id, new.workflow_id, True)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 from holdfast.contract.executions import ForkExecution, ResetExecution, RetryExecution, StartAnswer
 from holdfast.engine.operation import Operation
 from holdfast.engine.past import Past
 from holdfast.engine.rules import children, rebuilding
+from holdfast.engine.rules.look_backs import plan_look_back
 from holdfast.engine.rules.starting import Beginning, already_running, open_execution
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.errors import Unavailable
@@ -20,14 +23,16 @@ Request = TypeVar("Request", bound=ResetExecution | ForkExecution | RetryExecuti
 
 class Rebuild(Operation[Request, StartAnswer]):
     """`past` was read before the transaction. What has come since is loaded by it; where that is not enough the
-    operation is refused as Unavailable and the past is read again."""
+    operation is refused as Unavailable and the past is read again. `token_hash` gives the hash of the token of a
+    promise, by execution id and name."""
 
-    __slots__ = ("past",)
+    __slots__ = ("past", "token_hash")
     ANSWER = StartAnswer
 
-    def __init__(self, request: Request, past: Past) -> None:
+    def __init__(self, request: Request, past: Past, token_hash: Callable[[str, str], str]) -> None:
         super().__init__(request)
         self.past = past
+        self.token_hash = token_hash
 
     def plan(self, plan: LoadPlan) -> None:
         past = self.past
@@ -36,6 +41,12 @@ class Rebuild(Operation[Request, StartAnswer]):
         plan.children.update((past.execution_id, number) for number in past.last_runs)
         plan.timers.add((past.execution_id, DEADLINE_NO))
         plan.workflow_keys.add((self.request.org, past.workflow_id))
+        for wait in past.prefix.waits.values():
+            plan.numbering = True
+            if wait.since_at is not None:
+                plan_look_back(plan, self.request.org, wait)
+        if past.prefix.promises:
+            plan.numbering = True
         asked = plan.calls_after.get(past.execution_id, past.last_seq)
         plan.calls_after[past.execution_id] = min(asked, past.last_seq)
 
@@ -68,11 +79,16 @@ class Rebuild(Operation[Request, StartAnswer]):
         tail = [*past.tail, *(event for event in since if event.seq > past.last_seq)]
         found = rebuilding.answers(past.prefix, tail)
         if calls:
-            found = sorted([*found, *rebuilding.calls(tail)], key=_seq)
+            given = rebuilding.given(past.prefix, tail)
+            found = sorted([*found, *rebuilding.calls(tail), *given], key=_seq)
         for number, last_run in past.last_runs.items():
             if number not in still_open:
                 found.append(HistoryEvent(0, 0, children.outcome(number, last_run, past.ends[number])))
         return found
+
+    def prefix_for(self, execution_id: str) -> rebuilding.Prefix:
+        """The past as that of another execution."""
+        return rebuilding.with_tokens(self.past.prefix, partial(self.token_hash, execution_id))
 
     def beginning(self, old: Execution, new_id: str, expires_at: int | None) -> Beginning:
         """As the old one, with the tags it had then."""

@@ -10,7 +10,7 @@ from holdfast.engine.rules import rebuilding
 from holdfast.engine.rules.closing import end_from_outside
 from holdfast.engine.rules.starting import Beginning, add_head, new_execution_id
 from holdfast.engine.rules.workspace import Workspace
-from holdfast.model.events import WorkflowReset, WorkflowTerminated
+from holdfast.model.events import SignalReceived, WorkflowReset, WorkflowTerminated
 from holdfast.model.executions import Execution, State
 
 
@@ -33,7 +33,8 @@ class Reset(Rebuild[ResetExecution | RetryExecution]):
         if old.is_open:
             beginning = _in_the_family(beginning, old)
         new = add_head(ws, beginning)
-        rebuilding.take_over(ws, new, past.prefix, seed=old.id)
+        prefix = self.prefix_for(new_id)
+        rebuilding.take_over(ws, new, prefix, seed=old.id)
         for number, child in still_open.items():
             rebuilding.move_child(ws, number, child, new)
         if old.is_open:
@@ -46,8 +47,11 @@ class Reset(Rebuild[ResetExecution | RetryExecution]):
             # The last event of one that continued says who goes on in its place; that stays.
             old.successor = new_id
             ws.turn(old)
+        # What the new one receives again must not be received a third time, as a dead letter of the old one.
+        again = (event.seq for event in carried if isinstance(event.body, SignalReceived))
+        ws.changes.settled_letters.extend((old.id, seq) for seq in again)
         reset = WorkflowReset(from_execution_id=old.id, event_seq=new.last_seq, reason=request.reason)
-        rebuilding.go_on(ws, new, past.prefix, reset, carried)
+        rebuilding.go_on(ws, new, prefix, reset, carried)
         return StartAnswer(new_id, new.workflow_id, True)
 
 

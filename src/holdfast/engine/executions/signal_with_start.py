@@ -17,6 +17,7 @@ class SignalWithStartWorkflow(Operation[SignalWithStart, SignalWithStartResponse
     def plan(self, plan: LoadPlan) -> None:
         request = self.request
         plan.definitions.add((request.org, request.kind))
+        plan.numbering = True
         plan.workflow_keys.add((request.org, request.workflow_id))
 
     def decide(self, ws: Workspace) -> SignalWithStartResponse:

@@ -27,6 +27,7 @@ class Start(Operation[StartWorkflow, StartAnswer]):
     def plan(self, plan: LoadPlan) -> None:
         request = self.request
         plan.definitions.add((request.org, request.kind))
+        plan.numbering = True
         if request.workflow_id is not None:
             plan.workflow_keys.add((request.org, request.workflow_id))
 

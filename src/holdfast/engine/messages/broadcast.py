@@ -21,7 +21,9 @@ class Broadcast(Operation[ThrowBroadcast, BroadcastAnswer]):
 
     def decide(self, ws: Workspace) -> BroadcastAnswer:
         request = self.request
-        sending = Sending(org=request.org, kind=SubscriptionKind.BROADCAST, key=request.name)
+        sending = Sending(
+            org=request.org, kind=SubscriptionKind.BROADCAST, key=request.name, idempotency_key=request.request_id
+        )
         sent = send(ws, sending, ws.loaded.matches[self._match])
         return BroadcastAnswer(
             broadcast_id=sent.id,
@@ -30,3 +32,6 @@ class Broadcast(Operation[ThrowBroadcast, BroadcastAnswer]):
             idempotency_key_used=request.request_id is not None,
             idempotency_key_new=request.request_id is not None,
         )
+
+    def subject(self, answer: BroadcastAnswer) -> tuple[str | None, str | None]:
+        return None, f"broadcast {answer.broadcast_id}"

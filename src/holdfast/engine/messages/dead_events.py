@@ -1,41 +1,67 @@
-"""Publish a dead event again, or remove it."""
+"""Publish an event that nobody has got again, or remove one."""
 
 from __future__ import annotations
 
-from holdfast.contract.messages import PublishAnswer, ReplayDeadEvent
+from holdfast.contract.messages import PublishAnswer, PublishEvent, RemoveEvent, ReplayDeadEvent
+from holdfast.engine.messages.matching import plan_sending
+from holdfast.engine.messages.publish import sending_of
 from holdfast.engine.operation import Operation
-from holdfast.engine.rules.messages import Sending, send
+from holdfast.engine.rules.messages import forget, send
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.errors import EventNotFound
-from holdfast.model.messages import SubscriptionKind
-from holdfast.model.values import Delivery
+from holdfast.model.messages import DeadEvent
 from holdfast.store.protocol import LoadPlan
 
 
-class Exhume(Operation[ReplayDeadEvent, PublishAnswer | None]):
-    """Published again it is kept again, and reaches those who wait for it when they look back: who waits now is found
-    by the pages of a delivery, since its key was not known when this transaction was planned."""
+class Exhume(Operation[ReplayDeadEvent, PublishAnswer]):
+    """Published again it has a new number and is kept again. `event` is what was read of it before: its key and its
+    data are needed to plan, and never change. Whether it is still dead is decided here."""
+
+    __slots__ = ("_match", "_publishing")
+
+    def __init__(self, request: ReplayDeadEvent, event: DeadEvent) -> None:
+        super().__init__(request)
+        self._publishing = PublishEvent(org=event.org, key=event.key, data=event.data, correlation=event.correlation)
+
+    def plan(self, plan: LoadPlan) -> None:
+        plan.dead_events.add(self.request.event_id)
+        self._match = len(plan.matches)
+        plan_sending(plan, self.request.org, self._publishing)
+
+    def decide(self, ws: Workspace) -> PublishAnswer:
+        event = ws.loaded.dead_events.pop(self.request.event_id, None)
+        if event is None or event.org != self.request.org:
+            raise no_event(self.request.event_id, "dead event")
+        ws.changes.exhumed_events.append(event.id)
+        sent = send(ws, sending_of(self._publishing), ws.loaded.matches[self._match])
+        return PublishAnswer(
+            event_id=sent.id, delivered=sent.delivered, retained=sent.retained, started=sent.started, done=sent.done
+        )
+
+
+class Remove(Operation[RemoveEvent, None]):
+    """An event that is kept, or a dead one: nobody will get it any more."""
 
     __slots__ = ()
 
     def plan(self, plan: LoadPlan) -> None:
         plan.dead_events.add(self.request.event_id)
-        plan.numbering = True
+        plan.published.add(self.request.event_id)
 
-    def decide(self, ws: Workspace) -> PublishAnswer | None:
-        event = ws.loaded.dead_events.pop(self.request.event_id, None)
-        if event is None or event.org != self.request.org:
-            raise EventNotFound(f"no dead event {self.request.event_id}", event_id=self.request.event_id)
-        ws.changes.exhumed_events.append(event.id)
-        if self.request.remove:
-            return None
-        sending = Sending(
-            org=event.org,
-            kind=SubscriptionKind.EVENT if event.correlation is None else SubscriptionKind.MESSAGE,
-            key=event.key,
-            data=event.data,
-            correlation=event.correlation,
-            delivery=Delivery.WAITERS_AND_FUTURE,
-        )
-        sent = send(ws, sending, None)
-        return PublishAnswer(event_id=sent.id, delivered=sent.delivered, retained=sent.retained, done=sent.done)
+    def decide(self, ws: Workspace) -> None:
+        number, org = self.request.event_id, self.request.org
+        dead, kept = ws.loaded.dead_events.get(number), ws.loaded.published.get(number)
+        if dead is not None and dead.org == org:
+            del ws.loaded.dead_events[number]
+            ws.changes.exhumed_events.append(number)
+        elif kept is not None and kept.org == org:
+            forget(ws, kept)
+        else:
+            raise no_event(number, "event")
+
+
+def no_event(number: int, what: str) -> EventNotFound:
+    return EventNotFound(
+        f"there is no {what} {number}: it was never kept, or it was used up, removed or forgotten meanwhile",
+        event_id=number,
+    )

@@ -21,18 +21,7 @@ class Publish(Operation[PublishEvent, PublishAnswer]):
 
     def decide(self, ws: Workspace) -> PublishAnswer:
         request = self.request
-        sending = Sending(
-            org=request.org,
-            kind=SubscriptionKind.EVENT if request.correlation is None else SubscriptionKind.MESSAGE,
-            key=request.key,
-            data=request.data,
-            correlation=request.correlation,
-            expire_after_s=request.expire_after_s,
-            delivery=request.delivery,
-            consume=request.consume,
-            idempotency_key=request.request_id,
-        )
-        sent = send(ws, sending, ws.loaded.matches[self._match])
+        sent = send(ws, sending_of(request), ws.loaded.matches[self._match])
         return PublishAnswer(
             event_id=sent.id,
             delivered=sent.delivered,
@@ -45,3 +34,17 @@ class Publish(Operation[PublishEvent, PublishAnswer]):
 
     def subject(self, answer: PublishAnswer) -> tuple[str | None, str | None]:
         return None, f"event {answer.event_id}"
+
+
+def sending_of(request: PublishEvent) -> Sending:
+    return Sending(
+        org=request.org,
+        kind=SubscriptionKind.EVENT if request.correlation is None else SubscriptionKind.MESSAGE,
+        key=request.key,
+        data=request.data,
+        correlation=request.correlation,
+        expire_after_s=request.expire_after_s,
+        delivery=request.delivery,
+        consume=request.consume,
+        idempotency_key=request.request_id,
+    )

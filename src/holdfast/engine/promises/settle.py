@@ -7,11 +7,33 @@ from holdfast.engine.operation import Operation
 from holdfast.engine.rules import promises, tasks
 from holdfast.engine.rules.starting import open_execution
 from holdfast.engine.rules.workspace import Workspace
-from holdfast.errors import ExecutionClosed, PromiseNotFound, StaleAttempt
+from holdfast.errors import ExecutionClosed, InvalidRequest, PromiseNotFound, StaleAttempt
 from holdfast.model.executions import Execution
 from holdfast.model.messages import PromiseRow, PromiseState, TokenRow
+from holdfast.model.names import check_name
 from holdfast.model.values import MICRO, Settlement
 from holdfast.store.protocol import LoadPlan
+
+
+def check_target(request: SettlePromise) -> None:
+    """Refuse a request that does not name its promise in exactly one way."""
+    ways = [request.token_hash, request.promise_id, request.name]
+    if sum(way is not None for way in ways) != 1 or (request.name is None) != (request.workflow_id is None):
+        raise InvalidRequest(
+            "name a promise by its id, by workflow id and name, or by a token: exactly one of them", field="promise_id"
+        )
+    if request.promise_id is not None:
+        execution_id, _, name = request.promise_id.partition(":")
+        if not execution_id or not name:
+            raise InvalidRequest(
+                f"a promise id is an execution id, a colon and a name, not {request.promise_id!r:.100}",
+                field="promise_id",
+            )
+        check_name(execution_id, "promise_id")
+        check_name(name, "promise_id")
+    if request.workflow_id is not None and request.name is not None:
+        check_name(request.workflow_id, "workflow_id")
+        check_name(request.name, "name")
 
 
 class Settle(Operation[SettlePromise, SettleAnswer]):
@@ -59,6 +81,8 @@ class Settle(Operation[SettlePromise, SettleAnswer]):
         promise = ws.loaded.promises.get((execution_id, name))
         if execution is None or execution.org != request.org:
             raise self._unknown(f"{execution_id}:{name}")
+        if promise is not None and promises.is_forgotten(ws, promise):
+            promise = None
         settlement = Settlement(by=by, idempotency_key=request.request_id)
         settled = promises.Settled(
             PromiseState.RESOLVED if request.failure is None else PromiseState.REJECTED,
@@ -90,15 +114,12 @@ class Settle(Operation[SettlePromise, SettleAnswer]):
         )
 
     def _answer(self, promise: PromiseRow, *, first: bool) -> SettleAnswer:
-        used = self.request.request_id is not None
         return SettleAnswer(
             promise_id=promise.id,
             state=promise.state,
             already_resolved=not first,
             value=promise.value,
             failure=promise.failure,
-            idempotency_key_used=used,
-            idempotency_key_new=used,
         )
 
     def _finish_task(self, ws: Workspace, token: TokenRow) -> SettleAnswer:
@@ -107,7 +128,7 @@ class Settle(Operation[SettlePromise, SettleAnswer]):
         assert token.task_no is not None, "a token of a task"
         execution = ws.loaded.executions[token.execution_id]
         task = ws.loaded.tasks.get((token.execution_id, token.task_no))
-        if task is None or task.attempt != token.attempt or not execution.is_open:
+        if task is None or task.attempt != token.attempt or not task.deferred or not execution.is_open:
             raise StaleAttempt(
                 f"attempt {token.attempt} of task {token.task_no} of execution {token.execution_id} is over; its "
                 "completion was not recorded",
@@ -118,16 +139,13 @@ class Settle(Operation[SettlePromise, SettleAnswer]):
         if request.failure is None:
             tasks.complete(ws, execution, task, request.value)
         else:
-            tasks.fail_attempt(ws, execution, task, request.failure)
-        used = request.request_id is not None
+            tasks.reject_attempt(ws, execution, task, request.failure)
         return SettleAnswer(
             promise_id=f"{token.execution_id}:task:{token.task_no}",
             state=PromiseState.RESOLVED if request.failure is None else PromiseState.REJECTED,
             already_resolved=False,
             value=request.value,
             failure=request.failure,
-            idempotency_key_used=used,
-            idempotency_key_new=used,
         )
 
     def subject(self, answer: SettleAnswer) -> tuple[str | None, str | None]:

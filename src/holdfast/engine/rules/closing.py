@@ -26,8 +26,7 @@ def close(ws: Workspace, execution: Execution, state: State, body: EventBody, *,
         let_go(ws, execution)
     if execution.open_tasks or execution.open_timers:
         _drop_rows(ws, execution)
-    if execution.open_waits:
-        _drop_waits(ws, execution)
+    drop_waits(ws, execution)
     if execution.open_children:
         # What becomes of them is decided page by page, see run_due.
         ws.expect(ws.now)
@@ -39,8 +38,13 @@ def close(ws: Workspace, execution: Execution, state: State, body: EventBody, *,
 def end_from_outside(
     ws: Workspace, execution: Execution, state: State, body: EventBody, *, successor: str | None = None
 ) -> None:
-    """Close it without asking its program. Whoever runs it is told, and can commit nothing more."""
+    """Close it without asking its program. Whoever runs it is told, and can commit nothing more.
+
+    What no turn has seen becomes a dead letter. What was seen and not read only the program knows, see `bury_unread`.
+    """
     tell_holder(ws, execution)
+    if successor is None:
+        bury_unread(ws, execution, (), execution.seen_seq)
     close(ws, execution, state, body, successor=successor)
     new_token(ws, execution)
 
@@ -58,10 +62,14 @@ def _drop_rows(ws: Workspace, execution: Execution) -> None:
     execution.open_tasks = execution.open_timers = 0
 
 
-def _drop_waits(ws: Workspace, execution: Execution) -> None:
+def drop_waits(ws: Workspace, execution: Execution) -> None:
+    """It waits for nothing more."""
+    if not execution.open_waits:
+        return
     for key in [key for key in ws.loaded.waits if key[0] == execution.id]:
         ws.loaded.subscriptions.pop(ws.loaded.waits.pop(key), None)
-    ws.changes.new_subscriptions = [row for row in ws.changes.new_subscriptions if row.execution_id != execution.id]
+    for row in [row for row in ws.changes.new_subscriptions.values() if row.execution_id == execution.id]:
+        del ws.changes.new_subscriptions[row.id]
     ws.changes.purge_waits.append(execution.id)
     execution.open_waits = 0
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import msgspec
+from msgspec import structs
 
 from holdfast.engine.rules import promises
 from holdfast.engine.rules.leases import wake
+from holdfast.engine.rules.look_backs import FreshEvents, Tester, demand_of, key_of, question_of
 from holdfast.engine.rules.starting import Beginning, begin, new_execution_id
 from holdfast.engine.rules.workspace import Workspace
-from holdfast.expressions import compile_filter, equality_key
-from holdfast.expressions.lookups import path_text
-from holdfast.model import commands as c
 from holdfast.model import events as e
 from holdfast.model.executions import Execution
 from holdfast.model.messages import (
@@ -31,10 +30,8 @@ from holdfast.model.messages import (
     TriggerRow,
 )
 from holdfast.model.values import MICRO, NULL, Delivery, Payload, Settlement
-from holdfast.store.protocol import LookBack
 
 PAGE = 1_000
-LOOK_BACK = 10_000
 EVENT_KINDS = frozenset({SubscriptionKind.EVENT, SubscriptionKind.MESSAGE})
 
 
@@ -70,34 +67,28 @@ def next_id(ws: Workspace) -> int:
 
 
 def subscribe(ws: Workspace, execution: Execution, event: e.WaitStarted) -> None:
-    """Wait from now on, unless something that is kept settles the wait at once."""
+    """Wait from now on. What is kept for those who look back is looked at when the turn's own rows are written."""
     kind = SubscriptionKind(event.kind)
-    if event.since_at is not None and kind in EVENT_KINDS:
-        wanted = look_back_of(execution.org, event)
-        found = _found_back(ws, execution, wanted, event.where)
-        if found is not None:
-            take_kept(ws, found, consume=event.consume or kind is SubscriptionKind.MESSAGE)
-            ws.afterwards.append(lambda: _give_kept(ws, execution, event, found))
-            return
-    path, value = _demand(event.where)
+    path, value = demand_of(event.where) or (None, None)
     if kind is SubscriptionKind.MESSAGE:
         path, value = "", event.correlation or ""
-    ws.add_wait(
-        execution,
-        SubscriptionRow(
-            id=next_id(ws),
-            execution_id=execution.id,
-            wait_no=event.wait_no,
-            org=execution.org,
-            kind=kind,
-            key=event.key,
-            created_at=ws.now,
-            eq_path=path,
-            eq_value=value,
-            where=event.where,
-            consume=event.consume or kind is SubscriptionKind.MESSAGE,
-        ),
+    wait = SubscriptionRow(
+        id=next_id(ws),
+        execution_id=execution.id,
+        wait_no=event.wait_no,
+        org=execution.org,
+        kind=kind,
+        key=event.key,
+        created_at=ws.now,
+        eq_path=path,
+        eq_value=value,
+        where=event.where,
+        consume=event.consume or kind is SubscriptionKind.MESSAGE,
     )
+    ws.add_wait(execution, wait)
+    if event.since_at is not None and kind in EVENT_KINDS:
+        ws.questions[wait.id] = question_of(event)
+        ws.looking_back.append(lambda: _look_back(ws, execution, event, wait))
 
 
 def subscribe_promise(ws: Workspace, execution: Execution, event: e.PromiseCreated) -> None:
@@ -120,50 +111,58 @@ def subscribe_promise(ws: Workspace, execution: Execution, event: e.PromiseCreat
     )
 
 
-def look_back_of(org: str, wait: e.WaitStarted | c.StartWait) -> LookBack:
-    """What a wait that looks back wants to see."""
-    return LookBack(
-        org=org,
-        key=wait.key,
-        correlation=wait.correlation,
-        since_at=wait.since_at or 0,
-        after=wait.after_event_id,
-        limit=LOOK_BACK,
+def _look_back(ws: Workspace, execution: Execution, event: e.WaitStarted, wait: SubscriptionRow) -> None:
+    """Settle a new wait with the oldest kept event that it may have, if the same turn has not given it up.
+
+    One that is still on its way to others may be used up by one of them: the wait then joins those it goes to.
+    """
+    if wait.id not in ws.loaded.subscriptions:
+        return
+    found = _found_back(ws, execution, event)
+    if found is None:
+        return
+    if found.id in ws.loaded.under_way.get((wait.org, wait.kind, wait.key), ()):
+        _join(ws, wait, found.id)
+        return
+    ws.drop_wait(execution, wait.wait_no)
+    take_kept(ws, found, consume=wait.consume)
+    ws.append(
+        execution,
+        e.EventReceived(
+            wait_no=wait.wait_no, key=found.key, event_id=found.id, data=found.data, correlation=found.correlation
+        ),
     )
+    wake(ws, execution)
 
 
-def _found_back(ws: Workspace, execution: Execution, wanted: LookBack, where: str | None) -> PublishedRow | None:
+def _join(ws: Workspace, wait: SubscriptionRow, number: int) -> None:
+    """The wait of this batch gets in line for an event that was published before it began."""
+    joined = structs.replace(wait, joins=number)
+    ws.loaded.subscriptions[wait.id] = ws.changes.new_subscriptions[wait.id] = joined
+
+
+def _found_back(ws: Workspace, execution: Execution, wait: e.WaitStarted) -> PublishedRow | None:
     """The oldest kept event that the wait may have; those published earlier in this very batch count, too."""
-    known = ws.loaded.look_backs.get(wanted, [])
-    fresh = [
-        event
-        for event in ws.changes.published.values()
-        if (event.org, event.key, event.correlation) == (wanted.org, wanted.key, wanted.correlation)
-        and event.id > wanted.after
-        and event.published_at >= wanted.since_at
-    ]
-    for event in {event.id: event for event in (*known, *fresh)}.values():
-        if event.id not in ws.loaded.published or event.expires_at <= ws.now:
-            continue
-        if event.created_before and execution.created_at >= event.published_at:
-            continue
-        if _satisfies(where, event.data):
+    at, question = key_of(execution.org, wait), question_of(wait)
+    for event in ws.loaded.look_backs.get(at, {}).get(question, ()):
+        if _may_have(ws, wait, event):
+            return event
+    fresh = ws.fresh_events.get(at)
+    for event, tester in fresh.about(demand_of(wait.where)) if fresh is not None else ():
+        if (
+            _may_have(ws, wait, event)
+            and question.admits(event.id, event.published_at)
+            and tester.satisfies(wait.where)
+        ):
             return event
     return None
 
 
-def _give_kept(ws: Workspace, execution: Execution, wait: e.WaitStarted, event: PublishedRow) -> None:
-    ws.append(
-        execution,
-        e.EventReceived(
-            wait_no=wait.wait_no,
-            key=event.key,
-            event_id=event.id,
-            data=event.data,
-            correlation=event.correlation,
-        ),
-    )
-    wake(ws, execution)
+def _may_have(ws: Workspace, wait: e.WaitStarted, event: PublishedRow) -> bool:
+    """Whether it is still there, and there for an execution of this age."""
+    if event.id not in ws.loaded.published or event.expires_at <= ws.now:
+        return False
+    return not event.created_before or event.id > wait.born
 
 
 def take_kept(ws: Workspace, event: PublishedRow, *, consume: bool) -> None:
@@ -176,6 +175,7 @@ def take_kept(ws: Workspace, event: PublishedRow, *, consume: bool) -> None:
 
 
 def forget(ws: Workspace, event: PublishedRow) -> None:
+    """Its row goes; what becomes of the event is another matter."""
     ws.loaded.published.pop(event.id, None)
     ws.changes.published.pop(event.id, None)
     ws.changes.deleted_published.append(event.id)
@@ -185,75 +185,88 @@ def forget(ws: Workspace, event: PublishedRow) -> None:
         ws.changes.event_keys[event.org, event.key] = counted
 
 
-def _demand(where: str | None) -> tuple[str | None, str | None]:
-    """An equality that the filter demands, to search by."""
-    if where is None:
-        return None, None
-    for equality in compile_filter(where).required_equalities():
-        text = equality_key(equality.value)
-        if text is not None:
-            return path_text(equality.path), text
-    return None, None
-
-
-def _satisfies(where: str | None, data: Payload) -> bool:
-    return where is None or compile_filter(where).matches(msgspec.json.decode(data))
-
-
 # --- sending ------------------------------------------------------------------------------------------------------
 
 
 def send(ws: Workspace, sending: Sending, candidates: list[int] | None, number: int = 0) -> Sent:
     """Give it to those who wait, the longest waiting first; keep it for those who look back; start what it starts.
 
-    Without `candidates` those who wait are not known: all of them are reached page by page.
+    Without `candidates` those who wait are not known: all of them are reached page by page. So they are while an
+    earlier one is on its way to the same key: nobody may get the later one first.
     """
     number = number or next_id(ws)
-    unknown = candidates is None
-    candidates = candidates or []
-    fresh = [
-        row.id
-        for row in ws.changes.new_subscriptions
-        if (row.org, row.kind, row.key) == (sending.org, sending.kind, sending.key)
-        and (sending.correlation is None or row.eq_value == sending.correlation)
-    ]
-    delivered, consumed, _ = _hand_out(ws, sending, number, (*candidates, *fresh))
-    done = consumed or (len(candidates) < PAGE and not unknown)
-    if not done:
-        _put_off(ws, sending, number, delivered, cursor=candidates[-1] if candidates else 0)
+    bound = number if sending.kind in EVENT_KINDS else ws.loaded.last_id + 1
+    tester = Tester(sending.data)
+    delivered = cursor = 0
+    consumed = done = False
+    if candidates is not None and (sending.org, sending.kind, sending.key) not in ws.loaded.under_way:
+        delivered, consumed, cursor = _hand_out(ws, sending, tester, number, bound, candidates)
+        done = consumed or len(candidates) < PAGE
+        if done and not consumed:
+            more, consumed, _ = _hand_out(ws, sending, tester, number, bound, _new_waits(ws, sending, tester))
+            delivered += more
+    started: tuple[str, ...] = ()
+    if not consumed and (done or not sending.consume):
+        started = _start(ws, sending, tester, number)
+        consumed = bool(started) and sending.consume
     retained = not consumed and sending.kind in EVENT_KINDS and sending.delivery is not Delivery.WAITERS
     if retained:
-        _keep(ws, sending, number, delivered)
-    started = _start(ws, sending) if sending.kind is SubscriptionKind.EVENT and not consumed else ()
+        _keep(ws, sending, number, delivered + len(started))
+    if not done:
+        _put_off(ws, sending, number, delivered, cursor=cursor, bound=bound, kept=retained)
     return Sent(number, delivered, retained, started, done)
 
 
-def _hand_out(ws: Workspace, sending: Sending, number: int, candidates: Iterable[int]) -> tuple[int, bool, int]:
+def _new_waits(ws: Workspace, sending: Sending, tester: Tester) -> list[int]:
+    """Waits of this very batch that it may be for."""
+    found: list[int] = []
+    for demand, waits in ws.fresh_waits.get((sending.org, sending.kind, sending.key), {}).items():
+        if demand is None or _value_at(sending, tester, demand[0]) == demand[1]:
+            found += waits
+    return sorted(found)
+
+
+def _value_at(sending: Sending, tester: Tester, path: str) -> str | None:
+    return tester.value_at(path) if sending.correlation is None else sending.correlation
+
+
+def _hand_out(
+    ws: Workspace, sending: Sending, tester: Tester, number: int, bound: int, candidates: Iterable[int]
+) -> tuple[int, bool, int]:
     """How many got it, whether one of them has used it up, and the last wait that was looked at."""
     delivered = last = 0
     for wait_id in candidates:
         last = wait_id
         wait = ws.loaded.subscriptions.get(wait_id)
-        if wait is None or not _satisfies(wait.where, sending.data):
+        if wait is None or not _in_time(ws, wait, number, bound) or not tester.satisfies(wait.where):
             continue
         execution = ws.loaded.executions.get(wait.execution_id)
         if execution is None or not execution.is_open:
             continue
-        _deliver(ws, execution, wait, sending, number)
+        if not _deliver(ws, execution, wait, sending, number):
+            continue
         delivered += 1
         if sending.consume or wait.consume:
             return delivered, True, last
     return delivered, False, last
 
 
-def _deliver(ws: Workspace, execution: Execution, wait: SubscriptionRow, sending: Sending, number: int) -> None:
+def _in_time(ws: Workspace, wait: SubscriptionRow, number: int, bound: int) -> bool:
+    """Whether the wait was there when it was sent, or has asked for the past."""
+    if wait.id < bound or (wait.joins is not None and wait.joins <= number):
+        return True
+    question = ws.questions.get(wait.id)
+    return question is not None and question.admits(number, ws.now)
+
+
+def _deliver(ws: Workspace, execution: Execution, wait: SubscriptionRow, sending: Sending, number: int) -> bool:
     if wait.promise is not None:
         promise = ws.loaded.promises.get((execution.id, wait.promise))
-        if promise is not None:
-            by = Settlement(by="event", idempotency_key=sending.idempotency_key, event_id=number)
-            settled = promises.Settled(PromiseState.RESOLVED, value=sending.data, by=by)
-            promises.settle(ws, execution, promise, settled)
-        return
+        if promise is None:
+            return False
+        by = Settlement(by="event", idempotency_key=sending.idempotency_key, event_id=number)
+        settled = promises.Settled(PromiseState.RESOLVED, value=sending.data, by=by)
+        return promises.settle(ws, execution, promise, settled)
     ws.drop_wait(execution, wait.wait_no)
     if sending.kind is SubscriptionKind.BROADCAST:
         body: e.EventBody = e.BroadcastReceived(wait_no=wait.wait_no, name=sending.key, broadcast_id=number)
@@ -267,10 +280,22 @@ def _deliver(ws: Workspace, execution: Execution, wait: SubscriptionRow, sending
         )
     ws.append(execution, body)
     wake(ws, execution)
+    return True
 
 
-def _put_off(ws: Workspace, sending: Sending, number: int, delivered: int, *, cursor: int) -> None:
-    """More wait for it than one transaction should reach: the rest gets it page by page."""
+def _put_off(
+    ws: Workspace, sending: Sending, number: int, delivered: int, *, cursor: int, bound: int, kept: bool
+) -> None:
+    """More wait for it than one transaction should reach, or it has to wait its turn: the rest gets it page by page.
+
+    For a broadcast the rest are all who wait by now: a program's own waits come before what it throws.
+    """
+    at = (sending.org, sending.kind, sending.key)
+    ws.loaded.under_way.setdefault(at, set()).add(number)
+    for wait_id in [wait_id for waits in ws.fresh_waits.get(at, {}).values() for wait_id in waits]:
+        wait = ws.loaded.subscriptions.get(wait_id)
+        if wait is not None and wait.joins is None and wait.id >= bound and _in_time(ws, wait, number, bound):
+            _join(ws, wait, number)
     ws.changes.deliveries[number] = DeliveryRow(
         id=number,
         org=sending.org,
@@ -279,31 +304,82 @@ def _put_off(ws: Workspace, sending: Sending, number: int, delivered: int, *, cu
         data=sending.data,
         sent_at=ws.now,
         cursor=cursor,
-        bound=number,
+        bound=bound,
         delivered=delivered,
+        correlation=sending.correlation,
         consume=sending.consume,
+        kept=kept,
+        idempotency_key=sending.idempotency_key,
     )
     ws.expect(ws.now)
 
 
-def go_on(ws: Workspace, delivery: DeliveryRow, page: list[int], *, full: bool) -> None:
-    """The next page of one that was put off."""
+def go_on_delivering(ws: Workspace) -> bool:
+    """The next page of everything that is on its way; whether there may be more. A page is gone through once: what
+    comes a second time in one batch finds nobody."""
+    for delivery, page, more in ws.loaded.deliveries:
+        go_on(ws, delivery, page, more=more)
+    return bool(ws.loaded.deliveries)
+
+
+def go_on(ws: Workspace, delivery: DeliveryRow, page: list[int], *, more: bool) -> None:
+    """The next page of one that was put off. One that only one may have, and somebody took it from among the kept
+    meanwhile, goes no further."""
+    if delivery.done_at is not None:
+        return
     sending = Sending(
-        org=delivery.org, kind=delivery.kind, key=delivery.key, data=delivery.data, consume=delivery.consume
+        org=delivery.org,
+        kind=delivery.kind,
+        key=delivery.key,
+        data=delivery.data,
+        correlation=delivery.correlation,
+        consume=delivery.consume,
+        idempotency_key=delivery.idempotency_key,
     )
-    delivered, consumed, last = _hand_out(ws, sending, delivery.id, page)
-    delivery.delivered += delivered
+    tester = Tester(delivery.data)
+    kept = ws.loaded.published.get(delivery.id)
+    single = delivery.consume or delivery.kind is SubscriptionKind.MESSAGE
+    if delivery.kept and kept is None and single:
+        page, more = [], False
+    delivered, consumed, last = _hand_out(ws, sending, tester, delivery.id, delivery.bound, page)
     delivery.cursor = max(delivery.cursor, last)
-    if consumed or not full:
-        delivery.done_at = ws.now
-        ws.delivered.append(delivery)
+    if not consumed and not more and (kept is not None or not single):
+        joined = _new_waits(ws, sending, tester)
+        others, consumed, _ = _hand_out(ws, sending, tester, delivery.id, delivery.bound, joined)
+        delivered += others
+    delivery.delivered += delivered
+    started: tuple[str, ...] = ()
+    if delivery.consume and not consumed and not more:
+        started = _start(ws, sending, tester, delivery.id)
+    _tell_kept(ws, kept, delivered + len(started), consumed=consumed or bool(started))
+    ws.changes.deliveries[delivery.id] = delivery
+    if consumed or not more:
+        _arrive(ws, delivery)
     else:
         ws.expect(ws.now)
-    ws.changes.deliveries[delivery.id] = delivery
-    kept = ws.loaded.published.get(delivery.id)
-    if kept is not None and delivered:
-        kept.delivered += delivered
-        ws.changes.published[kept.id] = kept
+
+
+def _tell_kept(ws: Workspace, kept: PublishedRow | None, delivered: int, *, consumed: bool) -> None:
+    if kept is None or not delivered:
+        return
+    kept.delivered += delivered
+    ws.changes.published[kept.id] = kept
+    if consumed:
+        forget(ws, kept)
+
+
+def _arrive(ws: Workspace, delivery: DeliveryRow) -> None:
+    """It has reached everybody; what was sent later may go now."""
+    delivery.done_at = ws.now
+    ws.delivered.append(delivery)
+    at = (delivery.org, delivery.kind, delivery.key)
+    left = ws.loaded.under_way.get(at, set())
+    left.discard(delivery.id)
+    if not left:
+        ws.loaded.under_way.pop(at, None)
+
+
+# --- keeping ------------------------------------------------------------------------------------------------------
 
 
 def _keep(ws: Workspace, sending: Sending, number: int, delivered: int) -> None:
@@ -321,43 +397,59 @@ def _keep(ws: Workspace, sending: Sending, number: int, delivered: int) -> None:
         delivered=delivered,
     )
     ws.loaded.published[number] = ws.changes.published[number] = event
+    ws.fresh_events.setdefault((event.org, event.key, event.correlation), FreshEvents()).add(event)
     at = (sending.org, sending.key)
     counted = ws.loaded.event_keys.setdefault(at, EventKeyRow(org=sending.org, key=sending.key))
     counted.retained += 1
     ws.changes.event_keys[at] = counted
-    oldest = ws.loaded.oldest.get(at, [])
+    oldest = ws.loaded.oldest.setdefault(at, [])
+    oldest.append(event)
     while counted.retained > ws.config.limits.events_per_key and oldest:
         victim = oldest.pop(0)
-        if victim.id in ws.loaded.published:
-            drop(ws, victim, "dropped")
+        if victim.expires_at <= ws.now:
+            drop(ws, victim, "expired")
+        elif drop(ws, victim, "dropped"):
             counted.dropped += 1
 
 
-def drop(ws: Workspace, event: PublishedRow, reason: str) -> None:
-    """Kept no longer. If nobody ever got it, somebody may want to know."""
+def drop(ws: Workspace, event: PublishedRow, reason: str) -> bool:
+    """Keep it no longer, unless it is gone or still on its way. If nobody ever got it, somebody may want to know."""
+    kind = SubscriptionKind.EVENT if event.correlation is None else SubscriptionKind.MESSAGE
+    if event.id not in ws.loaded.published or event.id in ws.loaded.under_way.get((event.org, kind, event.key), ()):
+        return False
     forget(ws, event)
     if not event.delivered:
-        ws.changes.dead_events.append(
-            DeadEvent(
-                id=event.id,
-                org=event.org,
-                key=event.key,
-                data=event.data,
-                published_at=event.published_at,
-                correlation=event.correlation,
-                reason=reason,
-                at=ws.now,
-            )
+        dead = DeadEvent(
+            id=event.id,
+            org=event.org,
+            key=event.key,
+            data=event.data,
+            published_at=event.published_at,
+            correlation=event.correlation,
+            reason=reason,
+            at=ws.now,
         )
+        ws.loaded.dead_events[event.id] = dead
+        ws.changes.dead_events.append(dead)
+    return True
 
 
-def _start(ws: Workspace, sending: Sending) -> tuple[str, ...]:
-    """Begin the workflows that events of this key start."""
-    triggers = ws.loaded.triggers.get((sending.org, sending.key), [])
-    return tuple(_begin(ws, sending, trigger) for trigger in triggers if _satisfies(trigger.where, sending.data))
+# --- starting -----------------------------------------------------------------------------------------------------
 
 
-def _begin(ws: Workspace, sending: Sending, trigger: TriggerRow) -> str:
+def _start(ws: Workspace, sending: Sending, tester: Tester, number: int) -> tuple[str, ...]:
+    """Begin the workflows that events of this key start: all of them, or the first if only one may have the event."""
+    if sending.kind is not SubscriptionKind.EVENT:
+        return ()
+    found = [
+        trigger
+        for trigger in ws.loaded.triggers.get((sending.org, sending.key), [])
+        if tester.satisfies(trigger.where)
+    ]
+    return tuple(_begin(ws, sending, trigger, number) for trigger in (found[:1] if sending.consume else found))
+
+
+def _begin(ws: Workspace, sending: Sending, trigger: TriggerRow, number: int) -> str:
     new_id = new_execution_id(ws)
     begin(
         ws,
@@ -370,6 +462,7 @@ def _begin(ws: Workspace, sending: Sending, trigger: TriggerRow) -> str:
             key=False,
             input=sending.data,
             queue=trigger.queue,
+            event_id=number,
         ),
     )
     return new_id

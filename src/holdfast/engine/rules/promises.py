@@ -15,26 +15,74 @@ def create(ws: Workspace, execution: Execution, event: e.PromiseCreated) -> None
     """The row, its token and its time-out. One that was settled in advance is told of it afterwards."""
     key = (execution.id, event.name)
     early = ws.loaded.promises.get(key)
-    ws.changes.tokens.append(
-        TokenRow(token_hash=event.token_hash, org=execution.org, execution_id=execution.id, promise=event.name)
-    )
-    if early is not None and (early.expires_at is None or early.expires_at > ws.now):
+    _add_token(ws, execution, event)
+    if early is not None and not early.promise_no and not is_forgotten(ws, early):
         early.promise_no = event.promise_no
         early.expires_at = None
         ws.changes.promises[key] = early
         ws.afterwards.append(lambda: _tell(ws, execution, early))
         return
-    promise = PromiseRow(
+    promise = _row(execution, event, ws.now)
+    ws.loaded.promises[key] = ws.changes.promises[key] = promise
+    _start_timer(ws, execution, event)
+
+
+def recreate(ws: Workspace, execution: Execution, event: e.PromiseCreated, outcome: e.EventBody | None) -> None:
+    """As in the past that an execution has taken over: pending, or settled as it was there."""
+    promise = _row(execution, event, ws.now)
+    ws.loaded.promises[execution.id, event.name] = ws.changes.promises[execution.id, event.name] = promise
+    _add_token(ws, execution, event)
+    if outcome is None:
+        _start_timer(ws, execution, event)
+        return
+    promise.settled_at = ws.now
+    promise.timer_no = promise.event_key = None
+    match outcome:
+        case e.PromiseResolved():
+            promise.state = PromiseState.RESOLVED
+            promise.value, promise.settled_by = outcome.value, outcome.settled_by
+        case e.PromiseRejected():
+            promise.state = PromiseState.REJECTED
+            promise.failure, promise.settled_by = outcome.failure, outcome.settled_by
+        case e.PromiseTimedOut():
+            promise.state = PromiseState.TIMED_OUT
+        case _:
+            promise.state = PromiseState.CANCELLED
+
+
+def restore(ws: Workspace, execution: Execution, event: e.PromiseCreated) -> PromiseRow:
+    """Its row was lost: pending, as the history says. Its timer is another row."""
+    promise = _row(execution, event, ws.now)
+    ws.loaded.promises[execution.id, event.name] = ws.changes.promises[execution.id, event.name] = promise
+    _add_token(ws, execution, event)
+    return promise
+
+
+def is_forgotten(ws: Workspace, promise: PromiseRow) -> bool:
+    """Whether it was settled early, for a workflow that has not made it in time."""
+    return promise.expires_at is not None and promise.expires_at <= ws.now
+
+
+def _row(execution: Execution, event: e.PromiseCreated, now: int) -> PromiseRow:
+    return PromiseRow(
         execution_id=execution.id,
         name=event.name,
         org=execution.org,
         promise_no=event.promise_no,
         state=PromiseState.PENDING,
-        created_at=ws.now,
+        created_at=now,
         event_key=event.event_key,
         timer_no=event.timer_no,
     )
-    ws.loaded.promises[key] = ws.changes.promises[key] = promise
+
+
+def _add_token(ws: Workspace, execution: Execution, event: e.PromiseCreated) -> None:
+    ws.add_token(
+        TokenRow(token_hash=event.token_hash, org=execution.org, execution_id=execution.id, promise=event.name)
+    )
+
+
+def _start_timer(ws: Workspace, execution: Execution, event: e.PromiseCreated) -> None:
     if event.timer_no is not None and event.expires_at is not None:
         row = TimerRow(
             execution_id=execution.id,

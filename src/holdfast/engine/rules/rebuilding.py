@@ -7,12 +7,12 @@ their own: one that is cut off is simply run again, as a task without outcome is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
 
-from holdfast.engine.rules import children, tasks
+from holdfast.engine.rules import children, messages, promises, tasks
 from holdfast.engine.rules.commands import carry
 from holdfast.engine.rules.leases import wake
 from holdfast.engine.rules.starting import begin_later
@@ -33,6 +33,7 @@ _OPENED: dict[type[Any], str] = {
     e.TimerStarted: "timer",
     e.ChildStarted: "child",
     e.ExternalSignalInitiated: "signal",
+    e.WaitStarted: "wait",
 }
 _SETTLED: dict[type[Any], str] = {
     e.TaskCompleted: "task",
@@ -44,7 +45,12 @@ _SETTLED: dict[type[Any], str] = {
     e.ChildFailed: "child",
     e.ExternalSignalDelivered: "signal",
     e.ExternalSignalFailed: "signal",
+    e.EventReceived: "wait",
+    e.BroadcastReceived: "wait",
+    e.WaitCancelled: "wait",
 }
+_GIVEN = (e.PromiseResolved, e.PromiseRejected)
+_PROMISE_ENDS = (*_GIVEN, e.PromiseTimedOut, e.PromiseCancelled)
 
 
 # --- where a history can be cut -----------------------------------------------------------------------------------
@@ -177,13 +183,18 @@ class Prefix(msgspec.Struct, frozen=True, kw_only=True):
     timers: dict[int, e.TimerStarted]
     children: dict[int, e.ChildStarted]
     signals: dict[int, e.ExternalSignalInitiated]
+    waits: dict[int, e.WaitStarted]
+    promises: dict[int, e.PromiseCreated]
+    """All of them: those that are settled are remembered as such."""
+    settled: dict[int, e.EventBody]
+    """How promises have ended."""
 
 
 def prefix_of(history: Events, seq: int) -> Prefix:
     kept = tuple(history[:seq])
     started = kept[0].body
     assert isinstance(started, e.WorkflowStarted), "a history begins with its start"
-    opened: dict[str, dict[int, Any]] = {"task": {}, "timer": {}, "child": {}, "signal": {}}
+    opened: dict[str, dict[int, Any]] = {"task": {}, "timer": {}, "child": {}, "signal": {}, "wait": {}}
     for event in kept:
         body = event.body
         if type(body) in _OPENED:
@@ -204,6 +215,9 @@ def prefix_of(history: Events, seq: int) -> Prefix:
         timers=opened["timer"],
         children=opened["child"],
         signals=opened["signal"],
+        waits=opened["wait"],
+        promises={event.body.promise_no: event.body for event in kept if isinstance(event.body, e.PromiseCreated)},
+        settled={event.body.promise_no: event.body for event in kept if isinstance(event.body, _PROMISE_ENDS)},
     )
 
 
@@ -246,6 +260,21 @@ def calls(tail: Events) -> list[HistoryEvent]:
     ]
 
 
+def given(prefix: Prefix, tail: Events) -> list[HistoryEvent]:
+    """What came later for promises and waits that the past had open: settlements, events, broadcasts. A time-out is not
+    among them: its timer runs again."""
+    return [
+        event
+        for event in tail
+        if (
+            isinstance(event.body, _GIVEN)
+            and event.body.promise_no in prefix.promises
+            and event.body.promise_no not in prefix.settled
+        )
+        or (isinstance(event.body, e.EventReceived | e.BroadcastReceived) and event.body.wait_no in prefix.waits)
+    ]
+
+
 def unsettled_children(prefix: Prefix, tail: Events) -> dict[int, e.ChildStarted]:
     """Children of the past whose end the history does not tell."""
     told = {event.body.child_no for event in tail if isinstance(event.body, e.ChildCompleted | e.ChildFailed)}
@@ -253,6 +282,20 @@ def unsettled_children(prefix: Prefix, tail: Events) -> dict[int, e.ChildStarted
 
 
 # --- the new execution --------------------------------------------------------------------------------------------
+
+
+def with_tokens(prefix: Prefix, token_hash: Callable[[str], str]) -> Prefix:
+    """The past of another execution: its promises have the same names, but tokens of their own."""
+    if not prefix.promises:
+        return prefix
+    events = tuple(
+        HistoryEvent(event.seq, event.at, msgspec.structs.replace(event.body, token_hash=token_hash(event.body.name)))
+        if isinstance(event.body, e.PromiseCreated)
+        else event
+        for event in prefix.events
+    )
+    made = {event.body.promise_no: event.body for event in events if isinstance(event.body, e.PromiseCreated)}
+    return msgspec.structs.replace(prefix, events=events, promises=made)
 
 
 def take_over(ws: Workspace, execution: Execution, prefix: Prefix, *, seed: str) -> None:
@@ -271,7 +314,7 @@ def take_over(ws: Workspace, execution: Execution, prefix: Prefix, *, seed: str)
 
 
 def go_on(
-    ws: Workspace, execution: Execution, prefix: Prefix, reset: e.WorkflowReset, carried: Iterable[HistoryEvent]
+    ws: Workspace, execution: Execution, prefix: Prefix, reset: e.WorkflowReset, carried: Sequence[HistoryEvent]
 ) -> None:
     """What follows the past: why it was taken over, what has come since, and the rows of what is still open."""
     start_at = prefix.started.start_at
@@ -290,7 +333,26 @@ def go_on(
             execution,
             TimerRow(execution_id=execution.id, timer_no=timer.timer_no, org=execution.org, fire_at=timer.fire_at),
         )
+    _wait_again(ws, execution, prefix, [event.body for event in carried])
     wake(ws, execution)
+
+
+def _wait_again(ws: Workspace, execution: Execution, prefix: Prefix, carried: Iterable[e.EventBody]) -> None:
+    """Promises with their tokens and time-outs, and whatever else somebody outside may give."""
+    settled = dict(prefix.settled)
+    waits = dict(prefix.waits)
+    for body in carried:
+        if isinstance(body, _GIVEN):
+            settled[body.promise_no] = body
+        elif isinstance(body, e.EventReceived | e.BroadcastReceived):
+            waits.pop(body.wait_no)
+    for number, made in prefix.promises.items():
+        promises.recreate(ws, execution, made, settled.get(number))
+        messages.subscribe_promise(ws, execution, made)
+    for wait in waits.values():
+        messages.subscribe(ws, execution, wait)
+    # An event that is kept may have settled one of them at once.
+    ws.run_afterwards()
 
 
 def move_child(ws: Workspace, child_no: int, child: Execution, new: Execution) -> None:

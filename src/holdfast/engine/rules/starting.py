@@ -101,6 +101,7 @@ class Beginning(msgspec.Struct, frozen=True, kw_only=True):
     continued_from: str | None = None
     expires_at: int | None = None
     start_at: int | None = None
+    event_id: int | None = None
 
 
 def new_execution_id(ws: Workspace) -> str:
@@ -178,6 +179,8 @@ def begin(ws: Workspace, asked: Beginning) -> Execution:
             continued_from=asked.continued_from,
             expires_at=asked.expires_at,
             start_at=asked.start_at,
+            event_id=asked.event_id,
+            born=ws.loaded.last_id,
         ),
     )
     if asked.start_at is None:

@@ -6,7 +6,8 @@ from holdfast.contract.workers import TaskStop, TaskWork
 from holdfast.engine.rules.leases import NONCE_MASK, wake
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.model.events import TaskCompleted, TaskFailed, TaskScheduled
-from holdfast.model.executions import Execution, TaskRow
+from holdfast.model.executions import NEVER, Execution, TaskRow
+from holdfast.model.messages import TokenRow
 from holdfast.model.values import MICRO, Failure, Payload, Token
 
 
@@ -44,6 +45,7 @@ def start_attempt(ws: Workspace, task: TaskRow, session: str) -> None:
     task.started_at = ws.now
     task.heartbeat_at = None
     task.not_before_at = 0
+    task.deferred = False
     task.due_at = _attempt_deadline(task, ws.now)
     ws.touch_task(task)
     ws.expect(task.due_at)
@@ -70,14 +72,14 @@ def _overall_deadline(task: TaskRow) -> int | None:
     return None if limit_s is None else task.scheduled_at + int(limit_s * MICRO)
 
 
-def _attempt_deadline(task: TaskRow, beat_at: int) -> int:
-    """The nearest of: end of this attempt, end of all attempts, silence of the body since `beat_at`."""
+def _attempt_deadline(task: TaskRow, beat_at: int | None) -> int:
+    """The nearest of: end of this attempt, end of all attempts, silence of the body (if it runs) since `beat_at`."""
     assert task.started_at is not None, "only a started attempt has a deadline"
     due_at = task.started_at + int(task.timeouts.start_to_close_s * MICRO)
     overall = _overall_deadline(task)
     if overall is not None:
         due_at = min(due_at, overall)
-    if task.timeouts.heartbeat_s is not None:
+    if task.timeouts.heartbeat_s is not None and beat_at is not None:
         due_at = min(due_at, beat_at + int(task.timeouts.heartbeat_s * MICRO))
     return due_at
 
@@ -120,9 +122,50 @@ def fail_attempt(
     wake(ws, execution)
 
 
+def issue_token(ws: Workspace, task: TaskRow, token_hash: str) -> None:
+    """From now on whoever has the token can complete the running attempt."""
+    if task.deferred:
+        return
+    token = TokenRow(
+        token_hash=token_hash,
+        org=task.org,
+        execution_id=task.execution_id,
+        task_no=task.task_no,
+        attempt=task.attempt,
+    )
+    ws.add_token(token)
+    task.deferred = True
+    ws.touch_task(task)
+
+
+def defer(ws: Workspace, task: TaskRow) -> None:
+    """Its body has returned: no worker has it, none may claim it, and nobody is there to send heartbeats. The other
+    deadlines hold: an attempt that nobody completes times out and is tried again."""
+    task.worker = None
+    task.not_before_at = NEVER
+    task.due_at = _attempt_deadline(task, None)
+    ws.touch_task(task)
+    ws.expect(task.due_at)
+
+
+def hand_back(ws: Workspace, task: TaskRow) -> None:
+    """An attempt that was interrupted is not counted; one that has given its token away is: the next one's differs."""
+    if not task.deferred:
+        task.attempt -= 1
+    rest(ws, task, 0)
+
+
+def reject_attempt(ws: Workspace, execution: Execution, task: TaskRow, failure: Failure) -> None:
+    """Whoever was to complete it says that it failed: a body that still runs no longer counts."""
+    if task.worker is not None:
+        ws.work.append((task.worker, TaskStop(task.execution_id, task.task_no, task.attempt, "failed")))
+    fail_attempt(ws, execution, task, failure)
+
+
 def rest(ws: Workspace, task: TaskRow, not_before_at: int) -> None:
     """Back on the queue."""
     task.worker = None
+    task.deferred = False
     task.started_at = None
     task.not_before_at = not_before_at
     task.due_at = _overall_deadline(task)

@@ -12,12 +12,13 @@ from typing import Protocol
 from holdfast.config import EngineConfig
 from holdfast.contract.executions import Outcome
 from holdfast.contract.workers import Work
+from holdfast.engine.rules.look_backs import Demand, FreshEvents, Question
 from holdfast.errors import ExecutionNotFound, StaleAttempt
 from holdfast.model.events import EventBody, HistoryEvent
 from holdfast.model.executions import CLOSED_STATUS, Execution, TaskRow, TimerRow
-from holdfast.model.messages import DeliveryRow, SubscriptionRow
+from holdfast.model.messages import DeliveryRow, SubscriptionKind, SubscriptionRow, TokenRow
 from holdfast.model.values import Token
-from holdfast.store.protocol import Changes, Loaded, TaskKey
+from holdfast.store.protocol import Changes, Loaded, LookBackKey, TaskKey
 
 Entropy = Callable[[], int]
 
@@ -61,10 +62,14 @@ class Workspace:
         "delivered",
         "due_at",
         "entropy",
+        "fresh_events",
+        "fresh_waits",
         "granted",
         "loaded",
+        "looking_back",
         "now",
         "place",
+        "questions",
         "told",
         "work",
     )
@@ -79,6 +84,11 @@ class Workspace:
         self.appended: dict[str, list[HistoryEvent]] = {}
         self.afterwards: list[Callable[[], None]] = []
         """What a turn's commands bring about once its own rows are written; see rules.commands."""
+        self.looking_back: list[Callable[[], None]] = []
+        """The same for waits that look back: first of all, so that they get the oldest event they may have."""
+        self.questions: dict[int, Question] = {}
+        self.fresh_events: dict[LookBackKey, FreshEvents] = {}
+        self.fresh_waits: dict[tuple[str, SubscriptionKind, str], dict[Demand | None, list[int]]] = {}
         self.granted: dict[str, Execution] = {}
         self.told: dict[str, Execution] = {}
         self.work: list[tuple[str, Work]] = []
@@ -207,30 +217,43 @@ class Workspace:
         )
         self.drop_timer(execution, timer_no)
 
+    def add_token(self, token: TokenRow) -> None:
+        self.loaded.tokens[token.token_hash] = token
+        self.changes.tokens.append(token)
+
     def add_wait(self, execution: Execution, wait: SubscriptionRow) -> None:
         execution.open_waits += 1
         self.touch(execution)
         self.loaded.subscriptions[wait.id] = wait
         self.loaded.waits[wait.execution_id, wait.wait_no] = wait.id
-        self.changes.new_subscriptions.append(wait)
+        self.changes.new_subscriptions[wait.id] = wait
+        demand = None if wait.eq_path is None or wait.eq_value is None else (wait.eq_path, wait.eq_value)
+        fresh = self.fresh_waits.setdefault((wait.org, wait.kind, wait.key), {})
+        fresh.setdefault(demand, []).append(wait.id)
 
     def drop_wait(self, execution: Execution, wait_no: int) -> None:
         """The wait is over, if it was still there."""
         number = self.loaded.waits.pop((execution.id, wait_no), None)
         if number is None:
             return
-        wait = self.loaded.subscriptions.pop(number)
-        execution.open_waits -= 1
+        del self.loaded.subscriptions[number]
+        # A row put back by hand must not take the whole page with it.
+        execution.open_waits = max(execution.open_waits - 1, 0)
         self.touch(execution)
-        if wait in self.changes.new_subscriptions:
-            self.changes.new_subscriptions.remove(wait)
-        else:
+        if self.changes.new_subscriptions.pop(number, None) is None:
             self.changes.deleted_subscriptions.append(number)
 
     def expect(self, at: int | None) -> None:
         """Something becomes due at this instant: the services should look then."""
         if at is not None and (self.due_at is None or at < self.due_at):
             self.due_at = at
+
+    def run_afterwards(self) -> None:
+        """What was put off until the rows of a turn are written."""
+        for put_off in (self.looking_back, self.afterwards):
+            for effect in put_off:
+                effect()
+            put_off.clear()
 
     def close_outcome(self, execution: Execution, event: HistoryEvent) -> None:
         self.closed.append(((execution.org, execution.id), Outcome(CLOSED_STATUS[execution.state], event)))

@@ -13,10 +13,11 @@ from holdfast.contract.workers import CompleteTurn, TurnAnswer, TurnVerdict
 from holdfast.engine.messages.matching import plan_sending
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules import commands
-from holdfast.engine.rules.closing import bury, bury_unread
+from holdfast.engine.rules.closing import bury, bury_unread, drop_waits
 from holdfast.engine.rules.leases import check_holder, let_go
-from holdfast.engine.rules.messages import look_back_of
+from holdfast.engine.rules.look_backs import plan_look_back
 from holdfast.engine.rules.workspace import Workspace
+from holdfast.engine.turns.checks import refusal_of
 from holdfast.errors import InvalidRequest
 from holdfast.model import commands as c
 from holdfast.model.commands import CLOSING, Turn
@@ -28,15 +29,18 @@ CLOSE_ROUNDS = 3
 
 
 class Complete(Operation[CompleteTurn, TurnAnswer]):
-    __slots__ = ("_matches",)
+    __slots__ = ("_matches", "_refusal")
     PATIENT = True
     FREES = "turn"
 
     def plan(self, plan: LoadPlan) -> None:
         request = self.request
         plan.executions.add(request.execution_id)
-        turns = request.turns if request.after_steps is None else (*request.turns, request.after_steps)
         self._matches: dict[int, int] = {}
+        self._refusal = refusal_of(request)
+        if self._refusal is not None:
+            return
+        turns = request.turns if request.after_steps is None else (*request.turns, request.after_steps)
         for turn in turns:
             for command in turn.commands:
                 if isinstance(command, c.Publish | c.ThrowBroadcast):
@@ -50,6 +54,8 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
         request = self.request
         execution = ws.execution(request.org, request.execution_id)
         check_holder(execution, request.token)
+        if self._refusal is not None:
+            raise self._refusal
         turns, ahead, verdict = self._judge(execution)
         unseen = execution.last_seq > request.base_seq
         first_seq = execution.last_seq + 1
@@ -68,7 +74,7 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
             self._settle(ws, execution, verdict, releasing)
         # Before what follows: the worker numbers its own rows by this answer, and is told of the rest as news.
         answer = TurnAnswer(verdict, first_seq, execution.last_seq, execution.ready is None, not execution.is_open)
-        _run_afterwards(ws)
+        ws.run_afterwards()
         return answer
 
     def _judge(self, execution: Execution) -> tuple[tuple[Turn, ...], Turn | None, TurnVerdict]:
@@ -136,7 +142,9 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
     def _prepare_end(self, ws: Workspace, execution: Execution, command: c.Command) -> None:
         """Nothing can be appended after the end: what was put off comes first, then the signals nobody has read."""
         request = self.request
-        _run_afterwards(ws)
+        # What it waits for it no longer wants: an event that only one may have is not wasted on it.
+        drop_waits(ws, execution)
+        ws.run_afterwards()
         if not isinstance(command, c.ContinueWorkflow):
             bury_unread(ws, execution, request.unread, request.base_seq)
             return
@@ -169,12 +177,6 @@ def _continues(turn: Turn) -> bool:
     return isinstance(turn.commands[-1], c.ContinueWorkflow)
 
 
-def _run_afterwards(ws: Workspace) -> None:
-    for effect in ws.afterwards:
-        effect()
-    ws.afterwards.clear()
-
-
 def _need_task(plan: LoadPlan, request: CompleteTurn, command: c.CancelTask) -> None:
     plan.tasks.add((request.execution_id, command.task_no))
 
@@ -185,6 +187,7 @@ def _need_timer(plan: LoadPlan, request: CompleteTurn, command: c.CancelTimer) -
 
 def _need_for_child(plan: LoadPlan, request: CompleteTurn, command: c.StartChild) -> None:
     plan.definitions.add((request.org, command.kind))
+    plan.numbering = True
     plan.executions.add(command.child_execution_id)
     if command.workflow_id is not None:
         plan.workflow_keys.add((request.org, command.workflow_id))
@@ -206,6 +209,7 @@ def _need_next_run(plan: LoadPlan, request: CompleteTurn, command: c.ContinueWor
     plan.unread[request.execution_id] = (request.base_seq, request.unread)
     plan.timers.add((request.execution_id, DEADLINE_NO))
     plan.definitions.add((request.org, command.kind))
+    plan.numbering = True
 
 
 def _need_promise(plan: LoadPlan, request: CompleteTurn, command: c.CreatePromise | c.CancelPromise) -> None:
@@ -216,8 +220,7 @@ def _need_promise(plan: LoadPlan, request: CompleteTurn, command: c.CreatePromis
 def _need_for_wait(plan: LoadPlan, request: CompleteTurn, command: c.StartWait) -> None:
     plan.numbering = True
     if command.since_at is not None:
-        plan.look_backs.append(look_back_of(request.org, command))
-        plan.event_keys.add((request.org, command.key))
+        plan_look_back(plan, request.org, command)
 
 
 def _need_wait(plan: LoadPlan, request: CompleteTurn, command: c.CancelWait) -> None:

@@ -1,10 +1,15 @@
-"""Forget what is over: idempotency keys, events that are kept no longer, settlements nobody came for."""
+"""Forget what is over: idempotency keys, events that are kept no longer, settlements nobody came for. A page at once.
+
+An event that nobody has got is dead for as long as it would have been kept; then it is forgotten, too.
+"""
 
 from __future__ import annotations
 
+from holdfast.engine.idempotency import counts
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules import messages
 from holdfast.engine.rules.workspace import Workspace
+from holdfast.model.values import MICRO
 from holdfast.store.protocol import LoadPlan
 
 PAGE = 1_000
@@ -17,11 +22,17 @@ class Forget(Operation[None, bool]):
 
     def plan(self, plan: LoadPlan) -> None:
         plan.expired_events = PAGE
+        plan.expired_requests = PAGE
 
     def decide(self, ws: Workspace) -> bool:
-        ws.changes.forget_requests_before = ws.now
+        self._forget_requests(ws)
         ws.changes.forget_messages_before = ws.now
-        for event in ws.loaded.expired_events:
-            if event.id in ws.loaded.published:
-                messages.drop(ws, event, "expired")
-        return len(ws.loaded.expired_events) >= PAGE
+        ws.changes.forget_dead_before = ws.now - int(ws.config.event_retention_s * MICRO)
+        dropped = sum(messages.drop(ws, event, "expired") for event in ws.loaded.expired_events)
+        return dropped >= PAGE or len(ws.loaded.expired_requests) >= PAGE
+
+    def _forget_requests(self, ws: Workspace) -> None:
+        for key in ws.loaded.expired_requests:
+            again = ws.loaded.requests.get(key)
+            if again is None or not counts(ws, again):
+                ws.changes.deleted_requests.append(key)

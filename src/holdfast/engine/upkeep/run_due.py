@@ -33,7 +33,7 @@ class RunDue(Operation[None, DueWork]):
         turns, lost = _take_back(ws)
         _decide_fates(ws)
         pages = (ws.loaded.due_timers, ws.loaded.due_tasks, ws.loaded.bereaved)
-        full = any(len(page) >= PAGE for page in pages) or _go_on_delivering(ws)
+        full = messages.go_on_delivering(ws) or any(len(page) >= PAGE for page in pages)
         return DueWork(timers, timed_out, len(ws.loaded.expired_workers), turns, lost, full)
 
 
@@ -62,16 +62,6 @@ def _time_out_promise(ws: Workspace, execution: Execution, timer: TimerRow) -> N
     if promise is not None:
         promise.timer_no = None
         promises.settle(ws, execution, promise, promises.Settled(PromiseState.TIMED_OUT))
-
-
-def _go_on_delivering(ws: Workspace) -> bool:
-    """The next page of events and broadcasts that many wait for; whether there is more."""
-    left = PAGE
-    for delivery, page in ws.loaded.deliveries:
-        full = len(page) >= left
-        left -= len(page)
-        messages.go_on(ws, delivery, page, full=full)
-    return bool(ws.loaded.deliveries)
 
 
 def _time_out_tasks(ws: Workspace) -> int:

@@ -1,11 +1,16 @@
-"""Open a worker session and make its workflow kinds known."""
+"""Open a worker session and make its workflow kinds known, with the events that start them."""
 
 from __future__ import annotations
 
 from holdfast.contract.workers import RegisterWorker
 from holdfast.engine.operation import Operation
+from holdfast.engine.rules.starting import choose_version
 from holdfast.engine.rules.workspace import Workspace
+from holdfast.errors import InvalidRequest
+from holdfast.expressions import compile_filter
 from holdfast.model.executions import DefinitionRow, WorkerRow
+from holdfast.model.messages import TriggerRow
+from holdfast.model.names import check_name
 from holdfast.model.values import MICRO
 from holdfast.store.protocol import LoadPlan
 
@@ -34,3 +39,36 @@ class Register(Operation[RegisterWorker, None]):
                 row = DefinitionRow(org=request.org, kind=kind, version=version, build=build, registered_at=ws.now)
                 known.append(row)
                 ws.changes.definitions.append(row)
+        self._replace_triggers(ws)
+
+    def _replace_triggers(self, ws: Workspace) -> None:
+        """Those of the newest version of a kind count, even if it has none: an older worker that is still there, or
+        comes back, changes nothing."""
+        request = self.request
+        newest = {kind: choose_version(ws, request.org, kind, None) for kind, _ in request.builds}
+        ours = {kind for kind, version in request.builds if newest[kind] == version}
+        ws.changes.untriggered.update((request.org, kind) for kind in ours)
+        kept = [row for row in ws.changes.triggers if row.org != request.org or row.kind not in ours]
+        ws.changes.triggers[:] = kept + [
+            TriggerRow(
+                org=request.org,
+                key=trigger.key,
+                kind=trigger.kind,
+                version=trigger.version,
+                queue=trigger.queue,
+                where=trigger.where,
+            )
+            for trigger in request.triggers
+            if trigger.kind in ours and newest[trigger.kind] == trigger.version
+        ]
+
+
+def check_triggers(request: RegisterWorker) -> None:
+    """A filter that can't be read, or a workflow that the worker does not have, is refused at the door."""
+    for trigger in request.triggers:
+        check_name(trigger.key, "key")
+        check_name(trigger.queue, "queue")
+        if (trigger.kind, trigger.version) not in request.builds:
+            raise InvalidRequest(f"this worker does not have workflow {trigger.kind!r}", field="triggers")
+        if trigger.where is not None:
+            compile_filter(trigger.where)

@@ -35,5 +35,4 @@ class Release(Operation[ReleaseWork, None]):
                 task = ws.task(request.org, (execution_id, task_no), token)
             except StaleAttempt:
                 continue
-            task.attempt -= 1
-            tasks.rest(ws, task, 0)
+            tasks.hand_back(ws, task)

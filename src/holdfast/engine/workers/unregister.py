@@ -33,8 +33,7 @@ class Unregister(Operation[UnregisterWorker, None]):
         for key in ws.loaded.held_tasks:
             task = ws.loaded.tasks.get(key)
             if task is not None and task.worker == session:
-                task.attempt -= 1
-                tasks.rest(ws, task, 0)
+                tasks.hand_back(ws, task)
         ws.loaded.workers.pop(session, None)
         ws.changes.workers.pop(session, None)
         ws.changes.deleted_workers.append(session)

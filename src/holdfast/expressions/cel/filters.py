@@ -16,6 +16,7 @@ from holdfast.expressions.lexer import Source
 from holdfast.expressions.syntax import Parser
 
 MAX_BYTES = 4096
+_TINY = 64
 _SHORT = 256
 
 
@@ -76,6 +77,8 @@ def compile_filter(text: str) -> Filter:
     """A filter from its text; refuses with `InvalidExpression` what is not one. The latest are kept and shared."""
     if not isinstance(text, str):
         raise InvalidExpression(f"a filter is text, not {type(text).__name__}")
+    if len(text) <= _TINY:
+        return _tiny(text)
     return _short(text) if len(text) <= _SHORT else _long(text)
 
 
@@ -90,6 +93,8 @@ def _compiled(text: str) -> Filter:
     return Filter(text, code, compiler.slots, required_equalities(tree))
 
 
-# A long text makes hundreds of closures: few of these are kept, so that nobody can fill the memory with filters.
+# A long text makes hundreds of closures: few of these are kept, so that nobody can fill the memory with filters. Of the
+# short ones, each of which may belong to one wait among thousands, about as many as take 50 MB.
+_tiny = lru_cache(maxsize=12_288)(_compiled)
 _short = lru_cache(maxsize=1024)(_compiled)
 _long = lru_cache(maxsize=64)(_compiled)

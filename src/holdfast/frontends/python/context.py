@@ -26,6 +26,7 @@ from holdfast.frontends.python.children import (
 )
 from holdfast.frontends.python.composition import AllOf, AnyOf, NOf, Outcome, RaceOf, SettledOf, listed
 from holdfast.frontends.python.conditions import ConditionFuture
+from holdfast.frontends.python.context_messages import OutsideWorld
 from holdfast.frontends.python.definitions import Duration, duration_s, task_definition, task_timeouts
 from holdfast.frontends.python.futures import (
     CallbackTimer,
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class WorkflowContext:
+class WorkflowContext(OutsideWorld):
     """The first parameter of every workflow."""
 
     __holdfast_workflow_context__: ClassVar[bool] = True

@@ -39,6 +39,7 @@ from holdfast.frontends.python.reading import (
     place_of,
     resolved,
 )
+from holdfast.frontends.python.triggers import On, StartOn, triggers_of
 from holdfast.model.values import DEFAULT_TIMEOUTS, TEN_YEARS_S, RetryPolicy, TaskTimeouts
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -63,6 +64,7 @@ class WorkflowDefinition:
     cls: type[Any] | None = None
     init_takes_context: bool = False
     handlers: Handlers = NO_HANDLERS
+    triggers: tuple[On, ...] = ()
 
     def __str__(self) -> str:
         return f"workflow {self.kind!r} version {self.version!r}"
@@ -111,11 +113,21 @@ class TaskDefinition:
 
 @overload
 def workflow(
-    target: F, /, *, kind: str | None = None, version: str = "1", execution_timeout: Duration | None = None
+    target: F,
+    /,
+    *,
+    kind: str | None = None,
+    version: str = "1",
+    execution_timeout: Duration | None = None,
+    start_on: StartOn | None = None,
 ) -> F: ...
 @overload
 def workflow(
-    *, kind: str | None = None, version: str = "1", execution_timeout: Duration | None = None
+    *,
+    kind: str | None = None,
+    version: str = "1",
+    execution_timeout: Duration | None = None,
+    start_on: StartOn | None = None,
 ) -> Callable[[F], F]: ...
 def workflow(
     target: Any = None,
@@ -124,6 +136,7 @@ def workflow(
     kind: str | None = None,
     version: str = "1",
     execution_timeout: Duration | None = None,
+    start_on: StartOn | None = None,
 ) -> Any:
     """Make `async def fn(ctx)` or `async def fn(ctx, input)` a workflow; a plain `def` where it needs no waiting.
 
@@ -131,12 +144,13 @@ def workflow(
     Each execution has an instance of its own, made without arguments, or with ctx if `__init__` takes it.
 
     `kind` defaults to the name of the function or class. Types of input and result come from the annotations.
-    `execution_timeout` limits the whole execution where a start does not say otherwise.
+    `execution_timeout` limits the whole execution where a start does not say otherwise. `start_on` names events that
+    start it: their key, `On(key, where)`, or several of these; the event's data is the input.
     """
     limit_s = None if execution_timeout is None else time_limit_s(execution_timeout, "execution_timeout")
     if target is None:
-        return lambda target: _define_workflow(target, kind, version, limit_s, caller_names())
-    return _define_workflow(target, kind, version, limit_s, caller_names())
+        return lambda target: _define_workflow(target, kind, version, limit_s, start_on, local=caller_names())
+    return _define_workflow(target, kind, version, limit_s, start_on, local=caller_names())
 
 
 @overload
@@ -313,7 +327,9 @@ def _attached(obj: Any, attribute: str) -> Any:
 # --- reading functions and classes ----------------------------------------------------------------------------------
 
 
-def _define_workflow(target: Any, kind: str | None, version: str, limit_s: float | None, local: Names) -> Any:
+def _define_workflow(
+    target: Any, kind: str | None, version: str, limit_s: float | None, start_on: StartOn | None, *, local: Names
+) -> Any:
     if isinstance(target, type):
         definition = _class_definition(target, kind, version, limit_s, local)
     else:
@@ -322,6 +338,8 @@ def _define_workflow(target: Any, kind: str | None, version: str, limit_s: float
         if parameters and parameters[0].name == "self":
             raise invalid(fn, "is a method: put @workflow on its class")
         definition = _definition(fn, fn, parameters, local, kind=kind, version=version, limit_s=limit_s)
+    if start_on is not None:
+        definition = dataclasses.replace(definition, triggers=triggers_of(target, start_on))
     setattr(target, WORKFLOW, definition)
     return target
 

@@ -32,7 +32,7 @@ S_contra = TypeVar("S_contra", contravariant=True)
 R_co = TypeVar("R_co", covariant=True)
 
 Role = Literal["signal", "query", "update"]
-OWN_QUERIES: Final = ("__handlers__", "__stack__")
+OWN_QUERIES: Final = ("__handlers__", "__mailbox__", "__stack__")
 """Queries that every workflow answers. Names with two underscores in front are kept for such."""
 
 

@@ -16,10 +16,12 @@ from holdfast.frontends.python.futures import CallbackTimer
 from holdfast.frontends.python.info import WorkflowInfo, info_of
 from holdfast.frontends.python.lines import calling_line
 from holdfast.frontends.python.loop import DeterministicLoop, foreign_wait
+from holdfast.frontends.python.messages import Inbox
 from holdfast.frontends.python.state import DurableState
 from holdfast.model import commands as c
 from holdfast.model import events as e
 from holdfast.model.payloads import decode, encode
+from holdfast.model.tokens import REPLAY_KEY
 from holdfast.model.values import MICRO, NULL, Failure, Payload
 from holdfast.replay.machine import Machine
 
@@ -47,11 +49,10 @@ class PythonProgram:
         "_continued",
         "_definition",
         "_failure",
+        "_inbox",
         "_info",
         "_main",
         "_metadata",
-        "_org",
-        "_started_at",
         "_state",
         "cancel_reason",
         "cancel_requested",
@@ -59,8 +60,11 @@ class PythonProgram:
         "execution_id",
         "loop",
         "machine",
+        "org",
         "propagate_child_failures",
         "spoiled",
+        "started_at",
+        "token_key",
     )
 
     def __init__(
@@ -71,10 +75,13 @@ class PythonProgram:
         execution_id: str,
         *,
         propagate_child_failures: bool = True,
+        token_key: bytes = REPLAY_KEY,
     ) -> None:
         self.machine = machine
         self.loop = DeterministicLoop(DurableTimers(machine))
+        self.org = org
         self.execution_id = execution_id
+        self.token_key = token_key
         self.propagate_child_failures = propagate_child_failures
         self.cancel_requested = False
         self.cancel_reason = ""
@@ -82,19 +89,19 @@ class PythonProgram:
         """Whether a query has changed it, so that it is no longer what its history says."""
         self.context: WorkflowContext | None = None
         self._definition = definition
-        self._org = org
         self._main: asyncio.Task[Any] | None = None
         self._calls: Calls | None = None
         self._failure: BaseException | None = None
         self._continued: c.ContinueWorkflow | None = None
         self._info: WorkflowInfo | None = None
+        self._inbox: Inbox | None = None
         self._state: DurableState | None = None
         self._metadata: dict[str, str] | None = None
 
     # --- what happens to it ---
 
     def start(self, event: e.WorkflowStarted) -> None:
-        self._started_at = self.machine.now
+        self.started_at = self.machine.now
         definition = self._definition
         self.context = WorkflowContext(self)
         arguments: tuple[Any, ...] = (self.context,)
@@ -147,6 +154,8 @@ class PythonProgram:
         """The encoded answer of a query; the program is left as it was, or `spoiled` says that it was not."""
         if name == "__stack__":
             return encode(self.loop.blocked_on(), field="answer")
+        if name == "__mailbox__":
+            return encode(self.machine.queued_signals(), field="answer")
         calls = self._calls
         if calls is None:
             if self._definition.cls is not None:
@@ -164,7 +173,7 @@ class PythonProgram:
     def info(self) -> WorkflowInfo:
         """Made when somebody asks: most workflows never do."""
         if self._info is None:
-            self._info = info_of(self._org, self.execution_id, self.started, self._started_at)
+            self._info = info_of(self.org, self.execution_id, self.started, self.started_at)
         return self._info
 
     @property
@@ -189,6 +198,12 @@ class PythonProgram:
         if self._metadata is None:
             self._metadata = dict(self.started.metadata or {})
         return self._metadata
+
+    @property
+    def inbox(self) -> Inbox:
+        if self._inbox is None:
+            self._inbox = Inbox()
+        return self._inbox
 
     @property
     def running_handlers(self) -> int:
@@ -270,9 +285,23 @@ async def _plain(fn: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
 
 
 def program_maker(
-    definition: WorkflowDefinition, org: str, execution_id: str, *, propagate_child_failures: bool = True
+    definition: WorkflowDefinition,
+    org: str,
+    execution_id: str,
+    *,
+    propagate_child_failures: bool = True,
+    token_key: bytes = REPLAY_KEY,
 ) -> Callable[[Machine], PythonProgram]:
+    """`token_key` is the key of this execution: see model.tokens. Without it, its promises' tokens are no good."""
+
     def make(machine: Machine) -> PythonProgram:
-        return PythonProgram(definition, machine, org, execution_id, propagate_child_failures=propagate_child_failures)
+        return PythonProgram(
+            definition,
+            machine,
+            org,
+            execution_id,
+            propagate_child_failures=propagate_child_failures,
+            token_key=token_key,
+        )
 
     return make

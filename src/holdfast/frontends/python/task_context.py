@@ -34,15 +34,21 @@ class TaskContext:
     """The first parameter of a task that asks for it. Safe to use from the task's own thread."""
 
     __holdfast_task_context__: ClassVar[bool] = True
-    __slots__ = ("_beat", "_details", "_stopped", "info", "stop_reason")
+    __slots__ = ("_beat", "_details", "_issue", "_stopped", "_token", "info", "stop_reason")
 
     def __init__(
-        self, info: TaskInfo, details: Payload | None, beat: Callable[[Payload | None, float | None], None]
+        self,
+        info: TaskInfo,
+        details: Payload | None,
+        beat: Callable[[Payload | None, float | None], None],
+        issue: Callable[[], str],
     ) -> None:
         self.info = info
         self.stop_reason = ""
         self._details = details
         self._beat = beat
+        self._issue = issue
+        self._token: str | None = None
         self._stopped = threading.Event()
 
     def heartbeat(self, details: Any = None, *, progress: float | None = None) -> None:
@@ -52,6 +58,23 @@ class TaskContext:
     def last_details(self, type_hint: Any = Any) -> Any:
         """What the attempt before last reported with `heartbeat`, or None."""
         return None if self._details is None else decode(self._details, type_hint, field="details")
+
+    def complete_later(self) -> str:
+        """Leave the result of this attempt to somebody else: its token, for `client.complete_promise(token, ...)`.
+
+        What the body returns is not the result then: the attempt goes on without a worker until somebody completes it
+        or its `start_to_close` has passed, after which it is tried again like any other. A body that raises has failed,
+        token or not. The next attempt has a token of its own, and this one no longer counts. Annotate the task with
+        the type of the result that is to come, or with Any.
+        """
+        if self._token is None:
+            self._token = self._issue()
+        return self._token
+
+    @property
+    def token(self) -> str | None:
+        """What `complete_later` has given out, if it was called."""
+        return self._token
 
     @property
     def is_cancelled(self) -> bool:

@@ -11,6 +11,7 @@ from holdfast.store.protocol import Loaded, LoadPlan, TaskClaim, TaskKey, TurnCl
 from holdfast.store.sqlite.cache import Cache
 from holdfast.store.sqlite.load_messages import MessageLoad
 from holdfast.store.sqlite.rows import (
+    row_to_dead_letter,
     row_to_definition,
     row_to_event,
     row_to_head,
@@ -26,6 +27,7 @@ _WORKFLOW_KEYS = rows("workflow_keys", "by_key")
 _TASKS = rows("tasks", "by_key")
 _TIMERS = rows("timers", "by_key")
 _REQUESTS = rows("requests", "by_id")
+_EXPIRED_REQUESTS = statement("requests", "expired")
 _WORKERS = rows("workers", "by_id")
 _DEFINITIONS = rows("definitions", "by_kind")
 _CLAIMABLE_TURNS = rows("ready", "claimable")
@@ -35,7 +37,9 @@ _HELD_TASKS = rows("tasks", "held")
 _CHILDREN = rows("executions", "open_children")
 _BEREAVED = statement("executions", "bereaved")
 _UNREAD = statement("events", "unread")
+_GIVEN = statement("events", "given")
 _BY_SEQ = statement("events", "by_seq")
+_DEAD_LETTERS = rows("dead_letters", "by_key")
 _DUE_TIMERS = statement("timers", "due")
 _DUE_TASKS = statement("tasks", "due")
 _EXPIRED_WORKERS = statement("workers", "expired")
@@ -60,7 +64,7 @@ class _Load:
 
     def run(self) -> Loaded:
         plan = self.plan
-        if plan.requests:
+        if plan.requests or plan.expired_requests:
             self.load_requests()
         if plan.workflow_keys:
             self.load_workflow_keys()
@@ -82,7 +86,7 @@ class _Load:
         if self.executions:
             self.load_executions(self.executions)
             self.load_parents()
-        if plan.unread or plan.calls_after:
+        if plan.unread or plan.calls_after or plan.dead_letters:
             self.load_unread()
         if plan.definitions:
             self.load_definitions()
@@ -230,8 +234,10 @@ class _Load:
                 found += self.connection.execute(_BY_SEQ, (execution_id, json.dumps(seqs))).fetchall()
             self.loaded.unread[execution_id] = [row_to_event(*row) for row in sorted(found)]
         for execution_id, after in self.plan.calls_after.items():
-            found = self.connection.execute(_UNREAD, (execution_id, after)).fetchall()
+            found = self.connection.execute(_GIVEN, (execution_id, after)).fetchall()
             self.loaded.calls[execution_id] = [row_to_event(*row) for row in found]
+        for row in _DEAD_LETTERS.fetch(self.connection, sorted(self.plan.dead_letters)):
+            self.loaded.dead_letters[row[0], row[1]] = row_to_dead_letter(row)
 
     def load_executions(self, wanted: set[str]) -> None:
         found, known = self.loaded.executions, self.cache.executions
@@ -249,6 +255,9 @@ class _Load:
 
     def load_requests(self) -> None:
         """First: what they have started counts for how long they do."""
+        if self.plan.expired_requests:
+            page = (self.loaded.now, self.loaded.now, self.plan.expired_requests)
+            self.loaded.expired_requests = self.connection.execute(_EXPIRED_REQUESTS, page).fetchall()
         for row in _REQUESTS.fetch(self.connection, sorted(self.plan.requests)):
             found = self.loaded.requests[row[0], row[1]] = row_to_request(row)
             if found.execution_id is not None:

@@ -6,7 +6,7 @@ Whatever it finds names executions, which are added to those that the batch want
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections import Counter
 
 from holdfast.expressions.lookups import reader
 from holdfast.model.messages import DeliveryRow, EventKeyRow, PromiseState, SubscriptionKind, SubscriptionRow
@@ -37,7 +37,9 @@ _DEAD = rows("published", "dead_by_id")
 _KEYS = rows("published", "keys")
 _TRIGGERS = rows("published", "triggers")
 _OPEN_DELIVERIES = statement("deliveries", "open")
+_UNDER_WAY = rows("deliveries", "under_way")
 _NO_BOUND = 2**62
+_KEPT_KINDS = (SubscriptionKind.EVENT, SubscriptionKind.MESSAGE)
 
 
 class MessageLoad:
@@ -68,11 +70,10 @@ class MessageLoad:
         self._load_waits()
         if self.promises or plan.named_promises:
             self._load_promises()
-        if plan.event_keys:
-            self._load_keys()
         self._load_events()
         if plan.expired_events:
             self._load_expired()
+        self._load_keys()
         if plan.numbering:
             found = self.connection.execute(_LAST_ID).fetchone()
             self.loaded.last_id = found[0] if found is not None else 0
@@ -86,11 +87,15 @@ class MessageLoad:
 
     def _load_events(self) -> None:
         plan, loaded = self.plan, self.loaded
-        for back in plan.look_backs:
-            values = (back.org, back.key, back.after, back.since_at, loaded.now, back.correlation, back.limit)
-            found = [row_to_published(row) for row in self.connection.execute(_LOOK_BACK, values).fetchall()]
-            loaded.look_backs[back] = [loaded.published.setdefault(event.id, event) for event in found]
-        wanted = plan.published.union(delivery.id for delivery, _ in loaded.deliveries)
+        spare = len(plan.matches) + len(plan.published)
+        for (org, key, correlation), back in plan.look_backs.items():
+            values = (org, key, back.after, back.since_at, loaded.now, correlation)
+            found = self.connection.execute(_LOOK_BACK, values)
+            events = (loaded.published.get(row[0]) or row_to_published(row) for row in found)
+            chosen = loaded.look_backs[org, key, correlation] = back.choose(events, spare)
+            found.close()
+            loaded.published.update({event.id: event for events in chosen.values() for event in events})
+        wanted = plan.published.union(delivery.id for delivery, _, _ in loaded.deliveries)
         for row in _PUBLISHED.fetch(self.connection, [(number,) for number in sorted(wanted)]):
             loaded.published.setdefault(row[0], row_to_published(row))
         for row in _DEAD.fetch(self.connection, [(number,) for number in sorted(plan.dead_events)]):
@@ -147,57 +152,61 @@ class MessageLoad:
         return paths
 
     def _load_keys(self) -> None:
-        keys = sorted(self.plan.event_keys)
-        for org, key, retained, dropped in _KEYS.fetch(self.connection, keys):
-            self.loaded.event_keys[org, key] = EventKeyRow(org=org, key=key, retained=retained, dropped=dropped)
-        for row in _TRIGGERS.fetch(self.connection, keys):
+        """How many events each key keeps, what it starts and what is on its way to it; and the oldest of its events, as
+        many as this batch could push out."""
+        plan, loaded = self.plan, self.loaded
+        keys = plan.event_keys.union((event.org, event.key) for event in loaded.published.values())
+        keys.update((delivery.org, delivery.key) for delivery, _, _ in loaded.deliveries)
+        if not keys and not plan.matches:
+            return
+        found = sorted(keys)
+        for org, key, retained, dropped in _KEYS.fetch(self.connection, found):
+            loaded.event_keys[org, key] = EventKeyRow(org=org, key=key, retained=retained, dropped=dropped)
+        for row in _TRIGGERS.fetch(self.connection, found):
             trigger = row_to_trigger(row)
-            self.loaded.triggers.setdefault((trigger.org, trigger.key), []).append(trigger)
-        limit = self.plan.retained_per_key
-        for (org, key), found in self.loaded.event_keys.items():
-            # As many as this batch could push out.
-            excess = found.retained + len(self.plan.matches) - limit
+            loaded.triggers.setdefault((trigger.org, trigger.key), []).append(trigger)
+        self._load_under_way(keys)
+        sent = Counter((match.org, match.key) for match in plan.matches)
+        for at, count in sent.items():
+            kept = loaded.event_keys.get(at)
+            excess = 0 if kept is None else kept.retained + count - plan.retained_per_key
             if excess > 0:
-                self._keep_published((org, key), self.connection.execute(_OLDEST, (org, key, excess)).fetchall())
+                oldest = self.connection.execute(_OLDEST, (*at, excess)).fetchall()
+                loaded.oldest[at] = [loaded.published.setdefault(row[0], row_to_published(row)) for row in oldest]
 
-    def _keep_published(self, key: tuple[str, str], found: Iterable[Row]) -> None:
-        events = [row_to_published(row) for row in found]
-        self.loaded.oldest[key] = [self.loaded.published.setdefault(event.id, event) for event in events]
+    def _load_under_way(self, keys: set[tuple[str, str]]) -> None:
+        wanted = {(org, str(kind), key) for org, key in keys for kind in _KEPT_KINDS}
+        wanted.update((match.org, str(match.kind), match.key) for match in self.plan.matches)
+        for org, kind, key, number in _UNDER_WAY.fetch(self.connection, sorted(wanted)):
+            self.loaded.under_way.setdefault((org, SubscriptionKind(kind), key), set()).add(number)
 
     def _load_expired(self) -> None:
         loaded = self.loaded
         for row in self.connection.execute(_EXPIRED, (loaded.now, self.plan.expired_events)).fetchall():
-            event = row_to_published(row)
-            loaded.expired_events.append(loaded.published.setdefault(event.id, event))
-        keys = sorted({(event.org, event.key) for event in loaded.expired_events} - loaded.event_keys.keys())
-        for org, key, retained, dropped in _KEYS.fetch(self.connection, keys):
-            loaded.event_keys[org, key] = EventKeyRow(org=org, key=key, retained=retained, dropped=dropped)
+            loaded.expired_events.append(loaded.published.setdefault(row[0], row_to_published(row)))
 
     def _load_deliveries(self) -> None:
-        """A page for the oldest one of each key: a later one must not overtake it."""
-        seen: set[tuple[str, SubscriptionKind, str]] = set()
-        left = self.plan.deliveries
-        for row in self.connection.execute(_OPEN_DELIVERIES, (_DELIVERIES,)).fetchall():
+        """A page for the oldest one of each key: a later one must not overtake it. Keys get equal shares."""
+        found = self.connection.execute(_OPEN_DELIVERIES, (min(_DELIVERIES, self.plan.deliveries),)).fetchall()
+        share = self.plan.deliveries // len(found) if found else 0
+        for row in found:
             delivery = row_to_delivery(row)
-            at = (delivery.org, delivery.kind, delivery.key)
-            if at in seen or left <= 0:
-                continue
-            seen.add(at)
-            page = self._match(_match_of(delivery, left))
-            left -= len(page)
-            self.loaded.deliveries.append((delivery, page))
+            page = self._match(_match_of(delivery, share))
+            self.loaded.deliveries.append((delivery, page, len(page) >= share))
 
 
 _DELIVERIES = 100
 
 
 def _match_of(delivery: DeliveryRow, limit: int) -> EventMatch:
+    correlation = delivery.correlation
     return EventMatch(
         org=delivery.org,
         kind=delivery.kind,
         key=delivery.key,
-        value_at=reader(delivery.data),
+        value_at=reader(delivery.data) if correlation is None else lambda _: correlation,
         after=delivery.cursor,
-        bound=delivery.bound,
+        # Younger ones may have joined; the rules know them.
+        bound=delivery.bound if delivery.kind is SubscriptionKind.BROADCAST else None,
         limit=limit,
     )

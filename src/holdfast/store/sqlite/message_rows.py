@@ -26,6 +26,7 @@ _decode_failure = msgspec.json.Decoder(Failure).decode
 _decode_settlement = msgspec.json.Decoder(Settlement).decode
 
 _PROMISE: Final = PromiseRow.__struct_fields__
+_KINDS: Final = {str(kind): kind for kind in SubscriptionKind}
 _SUBSCRIPTION: Final = SubscriptionRow.__struct_fields__
 _PUBLISHED: Final = PublishedRow.__struct_fields__
 _DELIVERY: Final = DeliveryRow.__struct_fields__
@@ -91,12 +92,13 @@ def subscription_to_row(s: SubscriptionRow) -> Row:
         s.where,
         int(s.consume),
         s.promise,
+        s.joins,
     )
 
 
 def row_to_subscription(row: Row) -> SubscriptionRow:
     fields = dict(zip(_SUBSCRIPTION, row, strict=True))
-    fields["kind"] = SubscriptionKind(fields["kind"])
+    fields["kind"] = _KINDS[fields["kind"]]
     fields["consume"] = fields["consume"] == 1
     return SubscriptionRow(**fields)
 
@@ -135,8 +137,10 @@ def delivery_to_row(d: DeliveryRow) -> Row:
         d.cursor,
         d.bound,
         d.delivered,
-        int(d.created_before),
+        d.correlation,
         int(d.consume),
+        int(d.kept),
+        d.idempotency_key,
         d.done_at,
     )
 
@@ -145,8 +149,8 @@ def row_to_delivery(row: Row) -> DeliveryRow:
     fields = dict(zip(_DELIVERY, row, strict=True))
     fields["kind"] = SubscriptionKind(fields["kind"])
     fields["data"] = Raw(fields["data"])
-    fields["created_before"] = fields["created_before"] == 1
     fields["consume"] = fields["consume"] == 1
+    fields["kept"] = fields["kept"] == 1
     return DeliveryRow(**fields)
 
 

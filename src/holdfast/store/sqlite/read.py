@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -30,6 +31,7 @@ _MISSING = statement("executions", "waiting_for_missing")
 _NEXT: Final = (
     (statement("timers", "next_due"), False),
     (statement("tasks", "next_due"), False),
+    (statement("deliveries", "next_due"), False),
     (statement("tasks", "next_delayed"), True),
     (statement("ready", "next_delayed"), True),
 )
@@ -95,7 +97,7 @@ def dead_letters(connection: sqlite3.Connection, org: str, execution_id: str | N
         found = connection.execute(_DEAD_LETTERS, (org, limit)).fetchall()
     else:
         found = connection.execute(_DEAD_LETTERS_OF_EXECUTION, (execution_id, org, limit)).fetchall()
-    return [row_to_dead_letter(row) for row in found]
+    return [row_to_dead_letter(row)[0] for row in found]
 
 
 def next_due_at(connection: sqlite3.Connection, after: int) -> int | None:
@@ -117,11 +119,13 @@ def inconsistencies(connection: sqlite3.Connection, org: str, limit: int) -> lis
     for execution_id, kind, number in connection.execute(_MISSING, (org,)):
         if execution_id not in missing and len(found) + len(missing) >= limit:
             break
-        missing.setdefault(execution_id, {"timer": [], "task": []})[kind].append(number)
+        missing.setdefault(execution_id, defaultdict(list))[kind].append(number)
     for execution_id, numbers in missing.items():
         found[execution_id] = Inconsistency(
             execution_id=execution_id,
             missing_timers=tuple(numbers["timer"]),
             missing_tasks=tuple(numbers["task"]),
+            missing_waits=tuple(numbers["wait"]),
+            missing_promises=tuple(numbers["promise"]),
         )
     return list(found.values())[:limit]

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 
-from holdfast.model.messages import DeadEvent, DeliveryRow, PromiseRow, PublishedRow, SubscriptionKind, SubscriptionRow
+from holdfast.model.messages import (
+    DeadEvent,
+    DeliveryRow,
+    EventKeyRow,
+    PromiseRow,
+    PublishedRow,
+    SubscriptionKind,
+    SubscriptionRow,
+)
 from holdfast.store.sqlite.message_rows import (
     row_to_dead,
     row_to_delivery,
@@ -19,6 +27,7 @@ _WAITS = statement("subscriptions", "of_execution")
 _WAITS_OF_KEY = statement("subscriptions", "page")
 _PUBLISHED = statement("published", "page")
 _DEAD = statement("published", "dead")
+_KEYS = rows("published", "keys")
 _DELIVERY = rows("deliveries", "by_id")
 _AFTER_ALL = 2**62
 
@@ -50,6 +59,12 @@ def dead_events(
 ) -> list[DeadEvent]:
     values = (org, key, _AFTER_ALL if before is None else before, limit)
     return [row_to_dead(row) for row in connection.execute(_DEAD, values).fetchall()]
+
+
+def event_key(connection: sqlite3.Connection, org: str, key: str) -> EventKeyRow:
+    for _, _, retained, dropped in _KEYS.fetch(connection, [(org, key)]):
+        return EventKeyRow(org=org, key=key, retained=retained, dropped=dropped)
+    return EventKeyRow(org=org, key=key)
 
 
 def delivery(connection: sqlite3.Connection, org: str | None, number: int) -> DeliveryRow | None:

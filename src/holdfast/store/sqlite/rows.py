@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-from holdfast.model.events import HistoryEvent, decode_body, encode_body
+from holdfast.model.events import HistoryEvent, SignalReceived, decode_body, encode_body
 from holdfast.model.executions import (
     DeadLetter,
     DefinitionRow,
@@ -24,7 +24,7 @@ from holdfast.model.executions import (
     TimerRow,
     WorkerRow,
 )
-from holdfast.model.values import Failure, RetryPolicy, TaskTimeouts, Wait
+from holdfast.model.values import NULL, Failure, RetryPolicy, TaskTimeouts, Wait
 from holdfast.store.sqlite.statements import Row
 
 HEAD_COLUMNS: Final = tuple(name for name in Execution.__struct_fields__ if name != "ready")
@@ -215,5 +215,20 @@ def request_to_row(r: RequestRow) -> Row:
     )
 
 
-def row_to_dead_letter(row: Row) -> DeadLetter:
-    return DeadLetter(execution_id=row[0], seq=row[1], org=row[2], reason=row[3], at=row[4])
+def row_to_dead_letter(row: Row) -> tuple[DeadLetter, SignalReceived | None]:
+    """With its signal, unless a part of the history has been removed."""
+    signal = row_to_event(row[1], *row[6:10]).body if row[7] is not None else None
+    if not isinstance(signal, SignalReceived):
+        signal = None
+    letter = DeadLetter(
+        execution_id=row[0],
+        seq=row[1],
+        org=row[2],
+        reason=row[3],
+        at=row[4],
+        settled=bool(row[5]),
+        signal_name=signal.signal_name if signal is not None else "",
+        signal_value=signal.signal_value if signal is not None else NULL,
+        received_at=row[6] or 0,
+    )
+    return letter, signal

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from holdfast.config import StoreConfig
 from holdfast.errors import EngineStopped
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import DeadLetter, Execution, Status, TaskRow, TimerRow
-from holdfast.model.messages import DeadEvent, DeliveryRow, PromiseRow, PublishedRow, SubscriptionKind, SubscriptionRow
-from holdfast.store.protocol import BatchSource, Clock, ExecutionQuery, Inconsistency
-from holdfast.store.sqlite import pages, read, read_messages
+from holdfast.model.messages import (
+    DeadEvent,
+    DeliveryRow,
+    EventKeyRow,
+    PromiseRow,
+    PublishedRow,
+    SubscriptionKind,
+    SubscriptionRow,
+)
+from holdfast.store.protocol import Batch, BatchSource, Clock, ExecutionQuery, Inconsistency
+from holdfast.store.sqlite import joining, pages, read, read_messages
 from holdfast.store.sqlite.connections import Database
 from holdfast.store.sqlite.readers import Coalesced, Readers, Reads
 from holdfast.store.sqlite.writer import Writer
@@ -49,6 +57,10 @@ class SqliteStore:
 
     def wake(self) -> None:
         self._writer.wake()
+
+    def run_on(self, connection: Any, batch: Batch) -> Awaitable[None] | None:
+        _ = self._opened
+        return joining.run_on(self._database, connection, batch)
 
     async def executions(self, org: str, ids: Sequence[str]) -> dict[str, Execution]:
         return await self._opened.executions.get(org, ids)
@@ -95,6 +107,9 @@ class SqliteStore:
 
     async def dead_events(self, org: str, key: str | None, before: int | None, limit: int) -> list[DeadEvent]:
         return await self._read(lambda connection: read_messages.dead_events(connection, org, key, before, limit))
+
+    async def event_key(self, org: str, key: str) -> EventKeyRow:
+        return await self._read(lambda connection: read_messages.event_key(connection, org, key))
 
     async def delivery(self, org: str | None, number: int) -> DeliveryRow | None:
         return await self._read(lambda connection: read_messages.delivery(connection, org, number))

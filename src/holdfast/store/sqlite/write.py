@@ -34,10 +34,11 @@ _UPSERT_WORKERS = rows("workers", "upsert")
 _DELETE_WORKERS = rows("workers", "delete")
 _UPSERT_DEFINITIONS = rows("definitions", "upsert")
 _UPSERT_REQUESTS = rows("requests", "upsert")
-_FORGET_REQUESTS = statement("requests", "forget")
+_DELETE_REQUESTS = rows("requests", "delete")
 _INSERT_METADATA = rows("metadata", "insert")
 _DELETE_METADATA = rows("metadata", "delete")
 _INSERT_DEAD_LETTERS = rows("dead_letters", "insert")
+_SETTLE_DEAD_LETTERS = rows("dead_letters", "settle")
 _BURY = statement("dead_letters", "bury")
 
 
@@ -109,9 +110,9 @@ def _write_rare(connection: sqlite3.Connection, changes: Changes) -> None:
     _DELETE_WORKERS.delete(connection, [(worker,) for worker in changes.deleted_workers])
     definitions = [(d.org, d.kind, d.version, d.build, d.registered_at) for d in changes.definitions]
     _UPSERT_DEFINITIONS.execute(connection, definitions)
+    _DELETE_REQUESTS.delete(connection, changes.deleted_requests)
     requests = [request_to_row(request) for request in changes.requests]
     _UPSERT_REQUESTS.execute(connection, requests)
     dead = [(letter.execution_id, letter.seq, letter.org, letter.reason, letter.at) for letter in changes.dead_letters]
     _INSERT_DEAD_LETTERS.execute(connection, dead)
-    if changes.forget_requests_before is not None:
-        connection.execute(_FORGET_REQUESTS, (changes.forget_requests_before,))
+    _SETTLE_DEAD_LETTERS.delete(connection, changes.settled_letters)

@@ -27,6 +27,8 @@ _DELETE_PUBLISHED = rows("published", "delete")
 _UPSERT_KEYS = rows("published", "upsert_keys")
 _BURY = rows("published", "bury")
 _EXHUME = rows("published", "exhume")
+_FORGET_DEAD = statement("published", "forget_dead")
+_DELETE_TRIGGERS = rows("published", "delete_triggers")
 _UPSERT_TRIGGERS = rows("published", "upsert_triggers")
 _UPSERT_DELIVERIES = rows("deliveries", "upsert")
 _FORGET_DELIVERIES = statement("deliveries", "forget")
@@ -38,7 +40,7 @@ def write_messages(connection: sqlite3.Connection, changes: Changes) -> None:
         connection.execute(_SET_LAST_ID, (changes.last_id,))
     _UPSERT_PROMISES.execute(connection, [promise_to_row(promise) for promise in changes.promises.values()])
     _INSERT_TOKENS.execute(connection, [token_to_row(token) for token in changes.tokens])
-    _INSERT_SUBSCRIPTIONS.execute(connection, [subscription_to_row(row) for row in changes.new_subscriptions])
+    _INSERT_SUBSCRIPTIONS.execute(connection, [subscription_to_row(row) for row in changes.new_subscriptions.values()])
     _DELETE_SUBSCRIPTIONS.delete(connection, [(number,) for number in changes.deleted_subscriptions])
     _PURGE_SUBSCRIPTIONS.delete(connection, [(execution_id,) for execution_id in changes.purge_waits])
     _UPSERT_PUBLISHED.execute(connection, [published_to_row(event) for event in changes.published.values()])
@@ -46,12 +48,16 @@ def write_messages(connection: sqlite3.Connection, changes: Changes) -> None:
     _UPSERT_KEYS.execute(connection, [(k.org, k.key, k.retained, k.dropped) for k in changes.event_keys.values()])
     _BURY.execute(connection, [dead_to_row(event) for event in changes.dead_events])
     _EXHUME.delete(connection, [(number,) for number in changes.exhumed_events])
+    _DELETE_TRIGGERS.delete(connection, sorted(changes.untriggered))
     triggers = [(t.org, t.key, t.kind, t.version, t.queue, t.where) for t in changes.triggers]
     _UPSERT_TRIGGERS.execute(connection, triggers)
     _UPSERT_DELIVERIES.execute(connection, [delivery_to_row(delivery) for delivery in changes.deliveries.values()])
+    if changes.forget_dead_before is not None:
+        connection.execute(_FORGET_DEAD, (changes.forget_dead_before, _PAGE))
     if changes.forget_messages_before is not None:
         connection.execute(_FORGET_PROMISES, (changes.forget_messages_before,))
         connection.execute(_FORGET_DELIVERIES, (changes.forget_messages_before - _KEEP_DELIVERIES,))
 
 
+_PAGE = 10_000
 _KEEP_DELIVERIES = 24 * 3600 * 1_000_000

@@ -12,14 +12,18 @@ wrong rule can't hide itself. Each violation names its invariant:
     I06  what a run left unread is in the next one, once and in order; a signal between workflows is in both histories
     I07  a request id has brought at most one signal
     I09  the head has counted every signal of the history once
-    I10  whatever is asked for and answered (tasks, timers, steps, children, signals to others, updates): each number
-         made once and in order, one outcome each, after it was asked for
-    I13  a timer never fires before it is due, twice, or after it was cancelled; nor does an execution time out early
+    I10  whatever is asked for and answered (tasks, timers, steps, children, signals to others, updates, waits,
+         promises): each number made once and in order, one outcome each, after it was asked for
+    I13  a timer never fires before it is due, twice, or after it was cancelled; nor does an execution or a promise time
+         out early
     I15  a child has its parent's event, a parent its children's ends, each as it was; children that hang on their
          parent are counted, and none does for long once the parent is closed
     I16  an execution at rest has seen everything and waits for something that exists   (needs the rows)
     I17  a workflow id never has two open executions
-    I19  a closed execution has left no ready row, task or timer behind                 (needs the rows)
+    I19  a closed execution has left no ready row, task, timer or subscription behind   (needs the rows)
+    I20  a subscription belongs to a wait that is open, and the head has counted it     (needs the rows)
+    I21  broadcasts of one name come in the order they were thrown; a message reaches one execution
+    I22  the row of a promise says what the history says                                (needs the rows)
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ from holdfast.testing.invariants.among import check_among
 from holdfast.testing.invariants.commands import check_commands
 from holdfast.testing.invariants.growth import check_growth
 from holdfast.testing.invariants.histories import check_history
+from holdfast.testing.invariants.outside import check_messages, check_outside
 from holdfast.testing.invariants.records import Record, Violation, read
 from holdfast.testing.invariants.rows import check_rows
 
@@ -48,5 +53,7 @@ def check(records: Iterable[Record], *, at_rest: bool = False) -> list[Violation
         found.extend(check_history(record))
         found.extend(check_commands(record))
         found.extend(check_rows(record))
+        found.extend(check_outside(record))
     found.extend(check_among(kept, at_rest=at_rest))
+    found.extend(check_messages(kept))
     return sorted(found)

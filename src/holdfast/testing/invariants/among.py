@@ -25,6 +25,7 @@ def check_among(records: Sequence[Record], *, at_rest: bool) -> Iterator[Violati
         yield from _copies(record, by_id)
         yield from _continued(record, by_id)
         yield from _carried(record, by_id)
+        yield from _redelivered(record, by_id)
         yield from _sent(record, by_id)
         yield from _received(record, by_id)
     yield from check_families(records, by_id, at_rest=at_rest)
@@ -91,10 +92,12 @@ def _copies(record: Record, by_id: Records) -> Iterator[Violation]:
 
 
 def _nameless(event: HistoryEvent) -> object:
-    if isinstance(event.body, e.WorkflowStarted):
-        body = structs.replace(event.body, workflow_id="", request_id=None, seed=None)
-        return as_stored(HistoryEvent(event.seq, event.at, body))
-    return as_stored(event)
+    body = event.body
+    if isinstance(body, e.WorkflowStarted):
+        body = structs.replace(body, workflow_id="", request_id=None, seed=None)
+    elif isinstance(body, e.PromiseCreated):
+        body = structs.replace(body, token_hash="")
+    return as_stored(HistoryEvent(event.seq, event.at, body))
 
 
 def _continued(record: Record, by_id: Records) -> Iterator[Violation]:
@@ -116,7 +119,12 @@ def _continued(record: Record, by_id: Records) -> Iterator[Violation]:
 
 def _carried(record: Record, by_id: Records) -> Iterator[Violation]:
     """Calls the run before has not read: the same ones, in order, each once, none left behind."""
-    taken = [event for event in own_events(record) if getattr(event.body, "carried_from", None) is not None]
+    taken = [
+        event
+        for event in own_events(record)
+        if getattr(event.body, "carried_from", None) is not None
+        and getattr(event.body, "redelivered_from", None) is None
+    ]
     reset = own_reset(record)
     source = by_id.get(_source(record))
     if source is None:
@@ -144,6 +152,19 @@ def _carried(record: Record, by_id: Records) -> Iterator[Violation]:
 _VERDICTS = (e.UpdateAccepted, e.UpdateRejected)
 
 
+def _redelivered(record: Record, by_id: Records) -> Iterator[Violation]:
+    """A dead letter is received as it was."""
+    for event in own_events(record):
+        body = event.body
+        source = by_id.get(getattr(body, "redelivered_from", None) or "")
+        if source is None:
+            continue
+        original = next((found for found in source.history if found.seq == _from(event)), None)
+        if original is None or _content(original) != _content(event):
+            text = f"was redelivered from #{_from(event)} of {source.head.id}, which is something else"
+            yield Violation("I06", record.head.id, event.seq, text)
+
+
 def _left_behind(record: Record, source: Record, seen: int, carried: set[int]) -> Iterator[Violation]:
     """What came after the last turn's last event can't have been read."""
     for event in source.history[seen:]:
@@ -169,7 +190,9 @@ def _from(event: HistoryEvent) -> int:
 
 def _content(event: HistoryEvent) -> object:
     """A call without the number it had before."""
-    if isinstance(event.body, e.SignalReceived | e.UpdateRequested):
+    if isinstance(event.body, e.SignalReceived):
+        return event.type, e.encode_body(structs.replace(event.body, carried_from=None, redelivered_from=None))
+    if isinstance(event.body, e.UpdateRequested):
         return event.type, e.encode_body(structs.replace(event.body, carried_from=None))
     return event.type, b""
 

@@ -25,6 +25,15 @@ _WHAT: Final[dict[type[e.EventBody], tuple[str, str]]] = {
     e.ExternalSignalInitiated: ("signal", "made"),
     e.ExternalSignalDelivered: ("signal", "settled"),
     e.ExternalSignalFailed: ("signal", "settled"),
+    e.WaitStarted: ("wait", "made"),
+    e.EventReceived: ("wait", "settled"),
+    e.BroadcastReceived: ("wait", "settled"),
+    e.WaitCancelled: ("wait", "cancelled"),
+    e.PromiseCreated: ("promise", "made"),
+    e.PromiseResolved: ("promise", "settled"),
+    e.PromiseRejected: ("promise", "settled"),
+    e.PromiseTimedOut: ("promise", "settled"),
+    e.PromiseCancelled: ("promise", "cancelled"),
     e.StepCompleted: ("step", "settled"),
     e.StepFailed: ("step", "settled"),
 }
@@ -63,6 +72,9 @@ class _Commands:
                     if isinstance(body, e.TimerStarted):
                         self._due[number] = body.fire_at
                     yield from self._make(kind, number, event)
+                    if isinstance(body, e.PromiseCreated) and body.timer_no is not None:
+                        # Its time-out is one of the timers, though it fires as the promise's own event.
+                        yield from self._make("timer", body.timer_no, event)
                 case _ if what[1] == "cancelled":
                     yield from self._cancel(kind, number, event)
                 case _:

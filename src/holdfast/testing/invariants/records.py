@@ -10,6 +10,7 @@ import msgspec
 from holdfast.model import events as e
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import Execution, TaskRow, TimerRow
+from holdfast.model.messages import PromiseRow, SubscriptionRow
 from holdfast.store.protocol import ExecutionQuery, Store
 
 PAGE: Final = 500
@@ -35,6 +36,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     history: Sequence[HistoryEvent]
     tasks: Sequence[TaskRow] | None = None
     timers: Sequence[TimerRow] | None = None
+    waits: Sequence[SubscriptionRow] | None = None
+    promises: Sequence[PromiseRow] | None = None
 
 
 def as_stored(event: HistoryEvent) -> tuple[int, int, str, bytes]:
@@ -86,7 +89,9 @@ async def _read_one(store: Store, head: Execution) -> Record:
         history = await store.history(head.org, head.id)
         tasks = await store.tasks(head.org, head.id)
         timers = await store.timers(head.org, head.id)
+        waits = await store.waits(head.org, head.id)
+        promises = await store.promises(head.org, head.id)
         now = (await store.executions(head.org, [head.id]))[head.id]
         if now == head:
-            return Record(head=head, history=history, tasks=tasks, timers=timers)
+            return Record(head=head, history=history, tasks=tasks, timers=timers, waits=waits, promises=promises)
         head = now

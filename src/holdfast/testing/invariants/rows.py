@@ -7,6 +7,7 @@ from typing import Final
 
 from holdfast.model import events as e
 from holdfast.model.executions import DEADLINE_NO, State, TaskRow, TimerRow
+from holdfast.model.messages import PromiseState, SubscriptionKind
 from holdfast.testing.invariants.records import Record, Violation
 
 _NEWS: Final = (
@@ -21,6 +22,11 @@ _NEWS: Final = (
     e.ChildFailed,
     e.ExternalSignalDelivered,
     e.ExternalSignalFailed,
+    e.PromiseResolved,
+    e.PromiseRejected,
+    e.PromiseTimedOut,
+    e.EventReceived,
+    e.BroadcastReceived,
     e.UpdateRequested,
     e.CancelRequested,
     e.WorkflowReset,
@@ -63,12 +69,19 @@ def _rest(record: Record, tasks: Sequence[TaskRow], timers: Sequence[TimerRow]) 
     if not head.waiting_for:
         yield Violation("I16", head.id, 0, "at rest, but waits for nothing")
     there = {("task", row.task_no) for row in tasks} | {("timer", row.timer_no) for row in timers}
+    there |= {(str(row.kind), row.wait_no) for row in record.waits or ()}
+    there |= {("promise", row.promise_no) for row in record.promises or () if row.state is PromiseState.PENDING}
+    checked = {"task", "timer"}
+    if record.waits is not None:
+        checked |= {str(kind) for kind in SubscriptionKind}
+    if record.promises is not None:
+        checked.add("promise")
     for wait in head.waiting_for:
         if wait.kind == "step":
             yield Violation("I16", head.id, 0, f"waits for step {wait.number}, which nobody runs")
         if wait.kind == "external_signal":
             yield Violation("I16", head.id, 0, f"waits for signal {wait.number} to others, which nobody delivers")
-        if wait.kind in {"task", "timer"} and (wait.kind, wait.number) not in there:
+        if wait.kind in checked and (wait.kind, wait.number) not in there:
             yield Violation("I16", head.id, 0, f"waits for {wait.kind} {wait.number}, which has no row")
 
 
@@ -80,3 +93,5 @@ def _leftovers(record: Record) -> Iterator[Violation]:
         yield Violation("I19", head.id, 0, f"closed, but task {task.task_no} is still there")
     for timer in record.timers or ():
         yield Violation("I19", head.id, 0, f"closed, but timer {timer.timer_no} is still there")
+    for wait in record.waits or ():
+        yield Violation("I19", head.id, 0, f"closed, but its subscription to {wait.key!r} is still there")

@@ -18,6 +18,7 @@ from holdfast.testing.stores.failing import Failing
 from holdfast.testing.stores.family import Family
 from holdfast.testing.stores.listing import Listing
 from holdfast.testing.stores.loading import Loading
+from holdfast.testing.stores.messages import Deliveries, Promises, PublishedEvents, Subscriptions
 from holdfast.testing.stores.reading import Reading
 from holdfast.testing.stores.sharing import Sharing
 from holdfast.testing.stores.writing import Writing
@@ -25,5 +26,18 @@ from holdfast.testing.stores.writing import Writing
 __all__ = ["Bench", "OpenStore", "StoreConformance"]
 
 
-class StoreConformance(Writing, Failing, Loading, Family, Claiming, Reading, Listing, Sharing):
+class StoreConformance(
+    Writing,
+    Failing,
+    Loading,
+    Family,
+    Claiming,
+    Reading,
+    Listing,
+    Sharing,
+    Promises,
+    Subscriptions,
+    PublishedEvents,
+    Deliveries,
+):
     """Everything a store promises to the engine."""

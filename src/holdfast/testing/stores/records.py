@@ -10,7 +10,7 @@ from holdfast.model import events as ev
 from holdfast.model.events import EventBody, HistoryEvent
 from holdfast.model.executions import Execution, Ready, State, StuckReason, TaskRow, TimerRow, WorkerRow
 from holdfast.model.ids import execution_id
-from holdfast.model.values import Failure, RetryPolicy, TaskTimeouts, Wait
+from holdfast.model.values import Delivery, Failure, RetryPolicy, Settlement, TaskTimeouts, Wait
 from holdfast.testing.stores.bench import START
 
 ORG = "acme"
@@ -57,6 +57,7 @@ def a_full_execution() -> Execution:
         open_tasks=2,
         open_timers=1,
         open_children=6,
+        open_waits=7,
         epoch=5,
         nonce=2**62 + 1,
         crashes=3,
@@ -150,8 +151,12 @@ def every_kind_of_event() -> list[EventBody]:
             expires_at=START + 9,
             start_at=START + 1,
             seed="s",
+            event_id=6,
+            born=2,
         ),
-        ev.SignalReceived(signal_name="s", signal_value=raw, request_id="r", sender="e", carried_from=7),
+        ev.SignalReceived(
+            signal_name="s", signal_value=raw, request_id="r", sender="e", carried_from=7, redelivered_from="d"
+        ),
         ev.TimerFired(timer_no=1),
         ev.TaskCompleted(task_no=1, result=raw, attempt=2, worker="w"),
         ev.TaskFailed(task_no=1, failure=failure, attempt=2, timeout="heartbeat", worker="w"),
@@ -160,6 +165,16 @@ def every_kind_of_event() -> list[EventBody]:
         ev.ExternalSignalDelivered(signal_no=1, target_execution_id="t", signal_event_sequence=4),
         ev.ExternalSignalFailed(signal_no=1, failure=failure),
         ev.UpdateRequested(update_id="u", update_name="n", input=raw, carried_from=7),
+        ev.PromiseResolved(
+            promise_no=1,
+            name="p",
+            value=raw,
+            settled_by=Settlement(by="event", idempotency_key="i", event_id=3),
+        ),
+        ev.PromiseRejected(promise_no=1, name="p", failure=failure, settled_by=Settlement(by="token")),
+        ev.PromiseTimedOut(promise_no=1, name="p"),
+        ev.EventReceived(wait_no=1, key="k", event_id=3, data=raw, correlation="c"),
+        ev.BroadcastReceived(wait_no=1, name="n", broadcast_id=3),
         ev.CancelRequested(reason="why"),
         ev.WorkflowReset(from_execution_id="f", event_seq=5, reason="why", fork=True),
         ev.WorkflowTerminated(reason="why", successor="s"),
@@ -200,6 +215,44 @@ def every_kind_of_event() -> list[EventBody]:
         ev.ExternalSignalInitiated(
             up_to=1, signal_no=1, target="t", signal_name="s", signal_value=raw, child_no=1, line="a.py:7"
         ),
+        ev.PromiseCreated(
+            up_to=1,
+            promise_no=1,
+            name="p",
+            token_hash="h",  # noqa: S106 - a hash
+            event_key="k",
+            timer_no=2,
+            expires_at=START + 9,
+            line="a.py:7",
+        ),
+        ev.PromiseCancelled(up_to=1, promise_no=1, name="p", line="a.py:7"),
+        ev.WaitStarted(
+            up_to=1,
+            wait_no=1,
+            kind="event",
+            key="k",
+            correlation="c",
+            where="input.a == 1",
+            since_at=START,
+            after_event_id=3,
+            skip=(4, 5),
+            born=2,
+            consume=True,
+            line="a.py:7",
+        ),
+        ev.WaitCancelled(up_to=1, wait_no=1, line="a.py:7"),
+        ev.EventPublished(
+            up_to=1,
+            key="k",
+            event_id=3,
+            data=raw,
+            correlation="c",
+            expire_after_s=2.5,
+            delivery=Delivery.CREATED_BEFORE,
+            consume=True,
+            line="a.py:7",
+        ),
+        ev.BroadcastThrown(up_to=1, name="n", broadcast_id=3, line="a.py:7"),
         ev.UpdateAccepted(up_to=1, update_id="u"),
         ev.UpdateRejected(up_to=1, update_id="u", failure=failure),
         ev.UpdateCompleted(up_to=1, update_id="u", result=raw),

@@ -248,20 +248,56 @@ class Writing:
         assert loaded.definitions == {(ORG, "k"): [new]}
         assert loaded.requests == {(ORG, "r"): request}
 
-    async def test_forgetting_requests_removes_the_older_ones(self, open_store: OpenStore) -> None:
-        """`forget_requests_before` is exclusive."""
+    async def test_expired_requests_are_found_the_oldest_first(self, open_store: OpenStore) -> None:
+        """Those whose time is over; one that has started an execution, when that has been closed for its time to
+        live."""
         bench = await Bench.opened(open_store)
+        closed = an_execution(number=1, state=State.COMPLETED, closed_at=START + 4)
+        running = an_execution(number=2)
         rows = [
-            RequestRow(org=ORG, request_id=str(number), fingerprint="", answer=b"", created_at=START + number)
-            for number in range(3)
+            RequestRow(
+                org=ORG,
+                request_id=name,
+                fingerprint="",
+                answer=b"",
+                created_at=START,
+                ttl=3,
+                expires_at=START + life,
+                execution_id=execution_id,
+            )
+            for name, life, execution_id in [
+                ("b", 2, None),
+                ("a", 1, None),
+                ("later", 9, None),
+                ("open", 1, running.id),
+                ("closed", 3, closed.id),
+                ("gone", 4, "no such execution"),
+            ]
         ]
-        await bench.write(requests=rows)
-        await bench.write(forget_requests_before=START + 1)
+        await bench.write(requests=rows, new_executions=[closed, running])
 
-        assert (await bench.load(requests={(ORG, str(n)) for n in range(3)})).requests.keys() == {
-            (ORG, "1"),
-            (ORG, "2"),
-        }
+        async def found_at(after: int, limit: int = 9) -> list[str]:
+            bench.now = START + after
+            return [name for _, name in (await bench.load(expired_requests=limit)).expired_requests]
+
+        assert await found_at(0) == []
+        assert await found_at(1) == ["a"]
+        assert await found_at(6, limit=2) == ["a", "b"]
+        assert await found_at(6) == ["a", "b", "gone"]
+        assert await found_at(7) == ["a", "b", "closed", "gone"]
+        assert await found_at(99) == ["a", "b", "closed", "gone", "later"]
+
+    async def test_a_key_can_be_deleted_and_written_at_once(self, open_store: OpenStore) -> None:
+        """Deleting comes first: what is used again stays."""
+        bench = await Bench.opened(open_store)
+        old = [
+            RequestRow(org=ORG, request_id=name, fingerprint="old", answer=b"", created_at=START) for name in "ab"
+        ]
+        new = RequestRow(org=ORG, request_id="b", fingerprint="new", answer=b"", created_at=START)
+        await bench.write(requests=old)
+        await bench.write(requests=[new], deleted_requests=[(ORG, "a"), (ORG, "b")])
+
+        assert (await bench.load(requests={(ORG, "a"), (ORG, "b")})).requests == {(ORG, "b"): new}
 
     async def test_bury_makes_dead_letters_of_later_signals(self, open_store: OpenStore) -> None:
         """Signals after the number, including those of the same batch; other events, and letters already written,
@@ -277,7 +313,33 @@ class Writing:
 
         letters = await bench.store.dead_letters(ORG, execution.id)
         assert [(letter.seq, letter.reason) for letter in letters] == [(5, "closed"), (3, "closed"), (2, "earlier")]
-        assert letters[0] == DeadLetter(execution_id=execution.id, seq=5, org=ORG, reason="closed", at=START + 9)
+        assert letters[0] == DeadLetter(
+            execution_id=execution.id,
+            seq=5,
+            org=ORG,
+            reason="closed",
+            at=START + 9,
+            signal_name="late",
+            received_at=START,
+        )
+
+    async def test_settled_dead_letters_are_not_shown_and_never_come_back(self, open_store: OpenStore) -> None:
+        """They can still be loaded, with the signal they were."""
+        bench = await Bench.opened(open_store)
+        execution = an_execution(last_seq=3)
+        signals = [HistoryEvent(seq, START, SignalReceived(signal_name=f"s{seq}")) for seq in (1, 2, 3)]
+        letters = [DeadLetter(execution_id=execution.id, seq=seq, org=ORG, reason="r", at=START) for seq in (1, 2, 3)]
+        await bench.write(
+            new_executions=[execution], events=[(execution.id, event) for event in signals], dead_letters=letters
+        )
+        await bench.write(settled_letters=[(execution.id, 1), (execution.id, 3)])
+        await bench.write(dead_letters=letters, bury=[(execution.id, 0, "again")])
+
+        shown = await bench.store.dead_letters(ORG, execution.id)
+        assert [(letter.seq, letter.signal_name, letter.reason) for letter in shown] == [(2, "s2", "r")]
+        loaded = await bench.load(dead_letters={(execution.id, 2), (execution.id, 3), (execution.id, 4)})
+        found = {key[1]: (letter.settled, signal) for key, (letter, signal) in loaded.dead_letters.items()}
+        assert found == {2: (False, signals[1].body), 3: (True, signals[2].body)}
 
     async def test_a_large_batch_is_written_whole(self, open_store: OpenStore) -> None:
         """No number of rows is special."""

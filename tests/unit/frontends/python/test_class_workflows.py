@@ -578,7 +578,7 @@ def test_queries_that_fail():
     assert "LookupError" == failed.value.error_type
     with pytest.raises(QueryFailed, match="PayloadNotEncodable"):
         driven.program.query("unencodable", NOTHING, False)
-    with pytest.raises(UnknownQuery, match=r"no query 'nothing'; it has: __handlers__, __stack__, appends"):
+    with pytest.raises(UnknownQuery, match=r"no query 'nothing'; it has: __handlers__, __mailbox__, __stack__, appends"):
         driven.program.query("nothing", NOTHING, False)
     assert not driven.program.spoiled
     driven.check()
@@ -608,7 +608,7 @@ def test_every_workflow_answers_two_queries():
     (place,) = asked_of(driven, "__stack__")
     assert "test_class_workflows.py" in place
     assert "awaiting go" in place
-    own = ["__handlers__", "__stack__"]
+    own = ["__handlers__", "__mailbox__", "__stack__"]
     assert {"signals": [], "queries": own, "updates": []} == asked_of(driven, "__handlers__")
     with pytest.raises(UnknownQuery):
         driven.program.query("other", NOTHING, False)

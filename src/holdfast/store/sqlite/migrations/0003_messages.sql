@@ -47,6 +47,7 @@ CREATE TABLE holdfast_subscriptions (
     filter       TEXT,
     consume      INTEGER NOT NULL,
     promise      TEXT,
+    joins        INTEGER,
     CHECK (kind = 'event' OR kind = 'message' OR kind = 'broadcast'),
     CHECK ((eq_path IS NULL) = (eq_value IS NULL))
 ) STRICT;
@@ -91,6 +92,7 @@ CREATE TABLE holdfast_dead_events (
 ) STRICT;
 
 CREATE INDEX holdfast_dead_events_by_org ON holdfast_dead_events (org, id);
+CREATE INDEX holdfast_dead_events_by_age ON holdfast_dead_events (at);
 
 CREATE TABLE holdfast_deliveries (
     id             INTEGER NOT NULL PRIMARY KEY,
@@ -102,12 +104,14 @@ CREATE TABLE holdfast_deliveries (
     cursor         INTEGER NOT NULL,
     bound          INTEGER NOT NULL,
     delivered      INTEGER NOT NULL,
-    created_before INTEGER NOT NULL,
+    correlation    TEXT,
     consume        INTEGER NOT NULL,
+    kept           INTEGER NOT NULL,
+    idempotency_key TEXT,
     done_at        INTEGER
 ) STRICT;
 
-CREATE INDEX holdfast_deliveries_open ON holdfast_deliveries (id) WHERE done_at IS NULL;
+CREATE INDEX holdfast_deliveries_open ON holdfast_deliveries (org, kind, key, id) WHERE done_at IS NULL;
 CREATE INDEX holdfast_deliveries_done ON holdfast_deliveries (done_at) WHERE done_at IS NOT NULL;
 
 -- Which workflows an event starts.
@@ -128,7 +132,15 @@ CREATE TABLE holdfast_sequences (
 
 ALTER TABLE holdfast_executions ADD COLUMN open_waits INTEGER NOT NULL DEFAULT 0 CHECK (open_waits >= 0);
 ALTER TABLE holdfast_timers ADD COLUMN promise TEXT;
+
+-- A task that somebody outside is to complete is not claimed by anybody.
 ALTER TABLE holdfast_tasks ADD COLUMN deferred INTEGER NOT NULL DEFAULT 0 CHECK (deferred BETWEEN 0 AND 1);
+DROP INDEX holdfast_tasks_to_claim;
+DROP INDEX holdfast_tasks_delayed;
+CREATE INDEX holdfast_tasks_to_claim ON holdfast_tasks (org, queue, priority DESC, max(not_before_at, scheduled_at))
+    WHERE worker IS NULL AND deferred = 0;
+CREATE INDEX holdfast_tasks_delayed ON holdfast_tasks (not_before_at)
+    WHERE worker IS NULL AND deferred = 0 AND not_before_at > 0;
 
 -- An idempotency key lives as long as its subject is at work, and for its time to live after that.
 ALTER TABLE holdfast_requests ADD COLUMN ttl INTEGER NOT NULL DEFAULT 86400000000;
@@ -138,6 +150,9 @@ ALTER TABLE holdfast_requests ADD COLUMN subject TEXT;
 UPDATE holdfast_requests SET expires_at = created_at + ttl;
 DROP INDEX holdfast_requests_by_age;
 CREATE INDEX holdfast_requests_by_age ON holdfast_requests (expires_at);
+
+-- A dead letter that was redelivered or removed stays, so that nothing makes one of the same signal again.
+ALTER TABLE holdfast_dead_letters ADD COLUMN settled INTEGER NOT NULL DEFAULT 0;
 
 DROP VIEW holdfast_heads;
 CREATE VIEW holdfast_heads AS

@@ -26,6 +26,12 @@ WHERE e.id IN (VALUES /*row*/(?)/*end*/);
 SELECT seq, at, type, version, CAST(data AS BLOB) FROM holdfast_events
 WHERE execution_id = ? AND seq > ? AND type IN ('SIGNAL_RECEIVED', 'UPDATE_REQUESTED') ORDER BY seq;
 
+-- name: given
+-- What one execution was given from outside after a number.
+SELECT seq, at, type, version, CAST(data AS BLOB) FROM holdfast_events
+WHERE execution_id = ? AND seq > ? AND type IN ('SIGNAL_RECEIVED', 'UPDATE_REQUESTED', 'PROMISE_RESOLVED',
+    'PROMISE_REJECTED', 'EVENT_RECEIVED', 'BROADCAST_RECEIVED') ORDER BY seq;
+
 -- name: by_seq
 -- Single events of one execution.
 SELECT seq, at, type, version, CAST(data AS BLOB) FROM holdfast_events

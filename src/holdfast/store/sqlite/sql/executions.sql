@@ -155,9 +155,10 @@ WHERE e.org = ? AND e.state IN ('OPEN', 'STUCK') AND e.last_seq > e.seen_seq
 ORDER BY e.id LIMIT ?;
 
 -- name: waiting_for_missing
--- Timers and tasks that executions at rest wait for, although they have no row. Executions with news are left alone:
--- what they last waited for may just have come.
-SELECT e.id, w.value ->> 'kind', w.value ->> 'number'
+-- What executions at rest wait for, although it has no row. Executions with news are left alone: what they last waited
+-- for may just have come.
+SELECT e.id, CASE WHEN w.value ->> 'kind' IN ('event', 'message', 'broadcast') THEN 'wait' ELSE w.value ->> 'kind' END,
+    w.value ->> 'number'
 FROM holdfast_executions AS e CROSS JOIN json_each(e.waiting_for) AS w
 WHERE e.org = ? AND e.state IN ('OPEN', 'STUCK') AND e.last_seq = e.seen_seq
     AND NOT EXISTS (SELECT 1 FROM holdfast_ready AS r WHERE r.execution_id = e.id)
@@ -166,5 +167,16 @@ WHERE e.org = ? AND e.state IN ('OPEN', 'STUCK') AND e.last_seq = e.seen_seq
             SELECT 1 FROM holdfast_timers AS t WHERE t.execution_id = e.id AND t.timer_no = w.value ->> 'number')
         OR w.value ->> 'kind' = 'task' AND NOT EXISTS (
             SELECT 1 FROM holdfast_tasks AS t WHERE t.execution_id = e.id AND t.task_no = w.value ->> 'number')
+        OR w.value ->> 'kind' IN ('event', 'message', 'broadcast') AND NOT EXISTS (
+            SELECT 1 FROM holdfast_subscriptions AS s
+            WHERE s.execution_id = e.id AND s.wait_no = w.value ->> 'number')
+        OR w.value ->> 'kind' = 'promise' AND NOT EXISTS (
+            SELECT 1 FROM holdfast_promises AS p
+            WHERE p.execution_id = e.id AND p.promise_no = w.value ->> 'number'
+                AND (p.timer_no IS NULL OR EXISTS (
+                    SELECT 1 FROM holdfast_timers AS t WHERE t.execution_id = e.id AND t.timer_no = p.timer_no))
+                AND (p.event_key IS NULL OR EXISTS (
+                    SELECT 1 FROM holdfast_subscriptions AS s
+                    WHERE s.execution_id = e.id AND s.wait_no = -p.promise_no)))
     )
 ORDER BY e.id;

@@ -12,7 +12,7 @@ DELETE FROM holdfast_published WHERE id IN (VALUES /*row*/(?)/*end*/);
 -- Kept events of a key for a new wait, the oldest first.
 SELECT id, org, key, CAST(data AS BLOB), published_at, expires_at, correlation, created_before, consume, delivered
 FROM holdfast_published
-WHERE org = ? AND key = ? AND id > ? AND published_at >= ? AND expires_at > ? AND correlation IS ? ORDER BY id LIMIT ?;
+WHERE org = ? AND key = ? AND id > ? AND published_at >= ? AND expires_at > ? AND correlation IS ? ORDER BY id;
 
 -- name: by_id
 -- Kept events by number.
@@ -58,6 +58,10 @@ WHERE org = ?1 AND (?2 IS NULL OR key = ?2) AND id < ?3 ORDER BY id DESC LIMIT ?
 SELECT id, org, key, CAST(data AS BLOB), published_at, correlation, reason, at FROM holdfast_dead_events
 WHERE id IN (VALUES /*row*/(?)/*end*/);
 
+-- name: forget_dead
+-- Dead events that nobody has asked for in all this time.
+DELETE FROM holdfast_dead_events WHERE id IN (SELECT id FROM holdfast_dead_events WHERE at < ? ORDER BY at LIMIT ?);
+
 -- name: exhume
 -- No longer dead.
 DELETE FROM holdfast_dead_events WHERE id IN (VALUES /*row*/(?)/*end*/);
@@ -66,6 +70,10 @@ DELETE FROM holdfast_dead_events WHERE id IN (VALUES /*row*/(?)/*end*/);
 -- Workflows that events of these keys start.
 SELECT t.org, t.key, t.kind, t.version, t.queue, t.filter FROM (VALUES /*row*/(?, ?)/*end*/) AS wanted
 CROSS JOIN holdfast_event_triggers AS t ON t.org = wanted.column1 AND t.key = wanted.column2;
+
+-- name: delete_triggers
+-- What workflow kinds were started by, before they are registered anew.
+DELETE FROM holdfast_event_triggers WHERE /*row*/(org = ? AND kind = ?)/*or*/;
 
 -- name: upsert_triggers
 INSERT INTO holdfast_event_triggers (org, key, kind, version, queue, filter) VALUES /*row*/(?, ?, ?, ?, ?, ?)/*end*/

@@ -12,8 +12,17 @@ SELECT org, request_id, fingerprint, answer, created_at, ttl, expires_at, execut
 FROM (VALUES /*row*/(?, ?)/*end*/) AS wanted
 CROSS JOIN holdfast_requests ON org = wanted.column1 AND request_id = wanted.column2;
 
--- name: forget
--- Answers that nobody will ask for again: their time is over, and so is that of what they have started.
-DELETE FROM holdfast_requests WHERE expires_at < ?1 AND NOT EXISTS (
+-- name: expired
+-- Keys that nobody will ask for again: their time is over, and so is that of what they have started.
+SELECT r.org, r.request_id FROM holdfast_requests AS r WHERE r.expires_at <= ? AND NOT EXISTS (
     SELECT 1 FROM holdfast_executions AS e
-    WHERE e.id = holdfast_requests.execution_id AND (e.closed_at IS NULL OR e.closed_at + holdfast_requests.ttl > ?1));
+    WHERE e.id = r.execution_id AND (e.closed_at IS NULL OR e.closed_at + r.ttl > ?))
+ORDER BY r.expires_at LIMIT ?;
+
+-- name: delete
+-- Keys that are forgotten.
+DELETE FROM holdfast_requests WHERE /*row*/(org = ? AND request_id = ?)/*or*/;
+
+-- name: take_lock
+-- Deletes nothing, but a transaction that was only reading holds the write lock from here on.
+DELETE FROM holdfast_requests WHERE 0;

@@ -41,7 +41,7 @@ FROM holdfast_tasks WHERE execution_id = ? AND org = ? ORDER BY task_no;
 -- name: claimable
 -- Tasks of one queue that a worker knowing these kinds may take, in claiming order.
 SELECT priority, max(not_before_at, scheduled_at), execution_id, task_no FROM holdfast_tasks
-WHERE worker IS NULL AND org = ? AND queue = ? AND not_before_at <= ? AND kind IN (VALUES /*row*/(?)/*end*/)
+WHERE worker IS NULL AND deferred = 0 AND org = ? AND queue = ? AND not_before_at <= ? AND kind IN (VALUES /*row*/(?)/*end*/)
 ORDER BY priority DESC, max(not_before_at, scheduled_at), execution_id, task_no LIMIT ?;
 
 -- name: due
@@ -58,4 +58,5 @@ SELECT min(due_at) FROM holdfast_tasks WHERE due_at IS NOT NULL;
 
 -- name: next_delayed
 -- When the next delayed task becomes claimable.
-SELECT min(not_before_at) FROM holdfast_tasks WHERE worker IS NULL AND not_before_at > 0 AND not_before_at > ?;
+SELECT min(not_before_at) FROM holdfast_tasks
+WHERE worker IS NULL AND deferred = 0 AND not_before_at > 0 AND not_before_at > ?;

@@ -1,0 +1,140 @@
+"""Operations inside a transaction of the caller's: the same plan and the same rules, but its commit is not ours.
+
+Nothing is handed to a worker, answered to anybody else or kept in memory, because it may never be committed. What is
+decided waits in the database like something another process has written.
+
+The caller holds the write lock from here until the transaction ends. An operation that is put into the queue now can
+therefore run only after that end: it is how this process comes to look at what was committed, at once and without
+knowing of the commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from holdfast.config import EngineConfig
+from holdfast.engine.operation import Operation
+from holdfast.engine.rules.workspace import Entropy, Workspace
+from holdfast.engine.unit_of_work import decide_operation, plan_operation
+from holdfast.engine.workers.claim import Claim
+from holdfast.errors import EngineStopped, HoldfastError
+from holdfast.model.executions import Execution, TaskRow
+from holdfast.store.protocol import Batch, Changes, Loaded, LoadPlan
+
+if TYPE_CHECKING:
+    from holdfast.engine.facade import LocalEngine
+
+Answer = TypeVar("Answer")
+log = logging.getLogger("holdfast.engine")
+
+
+class Nowhere:
+    """A placement that knows no session of this process: work stays where every process can claim it, and holders are
+    told through the database."""
+
+    def for_turn(self, execution: Execution) -> str | None:
+        return None
+
+    def for_task(self, task: TaskRow) -> str | None:
+        return None
+
+    def is_local(self, session: str) -> bool:
+        return False
+
+    def local_sessions(self) -> list[str]:
+        return []
+
+    def retire(self, session: str) -> None: ...
+
+    def turn_done(self, session: str, execution: Execution) -> None: ...
+
+    def cleared(self, session: str, execution: Execution) -> None: ...
+
+    def alive(self, session: str) -> None: ...
+
+    def task_done(self, session: str) -> None: ...
+
+
+class JoinedOperation(Generic[Answer]):
+    """A batch of one operation. A refusal is raised: there is nobody else whom it could spoil."""
+
+    answer: Answer
+    due_at: int | None = None
+
+    def __init__(self, operation: Operation[Any, Answer], config: EngineConfig, entropy: Entropy) -> None:
+        self._operation = operation
+        self._config = config
+        self._entropy = entropy
+
+    def plan(self) -> LoadPlan:
+        plan = LoadPlan(retained_per_key=self._config.limits.events_per_key)
+        plan_operation(self._operation, plan)
+        return plan
+
+    def decide(self, loaded: Loaded) -> Changes:
+        ws = Workspace(loaded, self._config, Nowhere(), self._entropy)
+        self.answer = decide_operation(self._operation, ws)
+        self.due_at = ws.due_at
+        return ws.changes
+
+    def committed(self) -> None:
+        """Never told: the commit is the caller's."""
+
+    def failed(self, error: BaseException) -> None:
+        """Never told: the error is raised."""
+
+    def split(self) -> list[Batch]:
+        return [self]
+
+
+class Joins:
+    """What callers ask for in their own transactions, and the look around after each."""
+
+    def __init__(self, engine: LocalEngine) -> None:
+        self._engine = engine
+        self._look: asyncio.Task[None] | None = None
+        self._again = False
+
+    async def run(self, operation: Operation[Any, Answer], using: Any) -> Answer:
+        """On any thread. Waits for nothing but a connection that lives in a thread of its own: with any other it can be
+        driven to its end in one go."""
+        engine = self._engine
+        joined = JoinedOperation(operation, engine.config, engine.queue.entropy)
+        waiting: Awaitable[None] | None = engine.store.run_on(using, joined)
+        if waiting is not None:
+            await waiting
+        if engine.loop is None or engine.loop.is_closed():
+            raise EngineStopped
+        engine.loop.call_soon_threadsafe(self._joined, joined.due_at)
+        return joined.answer
+
+    def _joined(self, due_at: int | None) -> None:
+        self._engine.upkeep.tell_due(due_at)
+        if self._look is None or self._look.done():
+            assert self._engine.loop is not None, "it runs on this loop"
+            self._look = self._engine.loop.create_task(self._look_around(), name="holdfast-joined")
+        else:
+            self._again = True
+
+    async def _look_around(self) -> None:
+        """When the caller's transaction is over. A hint: the services look by themselves, only later."""
+        again = True
+        while again:
+            self._again = False
+            try:
+                await self._engine.queue.submit(Claim(self._engine.desk))
+                await self._engine.upkeep.look_around()
+                self._engine.upkeep.tell_due(await self._engine.store.next_due_at(self._engine.store.clock()))
+            except EngineStopped:
+                return
+            except HoldfastError as error:
+                log.info("what was committed with an application's transaction is looked for later: %s", error)
+            again = self._again
+
+    async def stop(self) -> None:
+        if self._look is not None:
+            self._look.cancel()
+            await asyncio.gather(self._look, return_exceptions=True)

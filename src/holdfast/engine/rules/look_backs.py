@@ -1,0 +1,179 @@
+"""Waits that look back: which of the kept events each of them may have.
+
+The kept events of a key are gone through once for all waits of a batch, the oldest first, and only as far as somebody
+wants more. A wait whose filter demands an equality is asked only about events that meet it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from holdfast.expressions import Filter, compile_filter, equality_key
+from holdfast.expressions.lookups import path_text, reader
+from holdfast.model import commands as c
+from holdfast.model import events as e
+from holdfast.model.messages import PublishedRow
+from holdfast.model.values import Payload
+from holdfast.store.protocol import LoadPlan, LookBackKey
+
+Demand = tuple[str, str]
+
+
+class Question(msgspec.Struct, frozen=True):
+    """What a wait wants to know of the past. Waits that ask the same are answered together."""
+
+    where: str | None
+    since_at: int
+    after: int
+    skip: tuple[int, ...] = ()
+
+    def admits(self, event_id: int, published_at: int) -> bool:
+        """Whether an event is of the right time; what it says is another matter."""
+        return event_id > self.after and published_at >= self.since_at and event_id not in self.skip
+
+
+def demand_of(where: str | None) -> Demand | None:
+    """An equality that the filter demands, to search by: the path and the value as texts."""
+    if where is None:
+        return None
+    for equality in compile_filter(where).required_equalities():
+        text = equality_key(equality.value)
+        if text is not None:
+            return path_text(equality.path), text
+    return None
+
+
+class Tester:
+    """Asks filters about one payload, which is decoded once, when the first of them wants to see it."""
+
+    __slots__ = ("_data", "_payload", "value_at")
+
+    def __init__(self, data: Payload) -> None:
+        self._data = data
+        self._payload: list[object] = []
+        self.value_at = reader(data)
+
+    def satisfies(self, where: str | None) -> bool:
+        return where is None or self.matches(compile_filter(where))
+
+    def matches(self, condition: Filter) -> bool:
+        if not self._payload:
+            self._payload.append(msgspec.json.decode(self._data))
+        return condition.matches(self._payload[0])
+
+
+class FreshEvents:
+    """Events of one key that were kept by this very batch, found by what they say."""
+
+    __slots__ = ("_all", "_by_path")
+
+    def __init__(self) -> None:
+        self._all: list[tuple[PublishedRow, Tester]] = []
+        self._by_path: dict[str, dict[str | None, list[tuple[PublishedRow, Tester]]]] = {}
+
+    def add(self, event: PublishedRow) -> None:
+        found = (event, Tester(event.data))
+        self._all.append(found)
+        for path, by_value in self._by_path.items():
+            by_value.setdefault(found[1].value_at(path), []).append(found)
+
+    def about(self, demand: Demand | None) -> list[tuple[PublishedRow, Tester]]:
+        """Those that meet the demand, the oldest first."""
+        if demand is None:
+            return self._all
+        path, value = demand
+        by_value = self._by_path.get(path)
+        if by_value is None:
+            by_value = self._by_path[path] = {}
+            for found in self._all:
+                by_value.setdefault(found[1].value_at(path), []).append(found)
+        return by_value.get(value, [])
+
+
+class LookingBack:
+    """`store.protocol.LookBack`: what the waits of one batch ask about the kept events of one key."""
+
+    __slots__ = ("_asked",)
+
+    def __init__(self) -> None:
+        self._asked: dict[Question, int] = {}
+
+    def ask(self, question: Question) -> None:
+        self._asked[question] = self._asked.get(question, 0) + 1
+
+    @property
+    def after(self) -> int:
+        return min(question.after for question in self._asked)
+
+    @property
+    def since_at(self) -> int:
+        return min(question.since_at for question in self._asked)
+
+    def choose(self, events: Iterator[PublishedRow], spare: int) -> dict[Question, list[PublishedRow]]:
+        # Any wait of this key may take what another one has found, so that each needs as many as there are waits.
+        spare += sum(self._asked.values())
+        search = _Search({question: spare for question in self._asked})
+        for event in events:
+            search.look_at(event)
+            if search.over:
+                break
+        return search.found
+
+
+class _Search:
+    """Questions that still want events: those that demand a value are found by it."""
+
+    def __init__(self, wanted: dict[Question, int]) -> None:
+        self.found: dict[Question, list[PublishedRow]] = {question: [] for question in wanted}
+        self._wanted = wanted
+        self._open: dict[str | None, dict[str, dict[Question, None]]] = {}
+        self._demands = {question: demand_of(question.where) or (None, "") for question in wanted}
+        for question, (path, value) in self._demands.items():
+            self._open.setdefault(path, {}).setdefault(value, {})[question] = None
+
+    @property
+    def over(self) -> bool:
+        return not self._open
+
+    def look_at(self, event: PublishedRow) -> None:
+        tester = Tester(event.data)
+        for path, by_value in list(self._open.items()):
+            value = "" if path is None else tester.value_at(path)
+            asking = by_value.get(value) if value is not None else None
+            for question in list(asking or ()):
+                if question.admits(event.id, event.published_at) and tester.satisfies(question.where):
+                    self._give(question, event)
+
+    def _give(self, question: Question, event: PublishedRow) -> None:
+        self.found[question].append(event)
+        # Whether an execution is old enough for it is not known yet: such an event may not be the last.
+        if event.created_before:
+            return
+        self._wanted[question] -= 1
+        if self._wanted[question] <= 0:
+            path, value = self._demands[question]
+            del self._open[path][value][question]
+            if not self._open[path][value]:
+                del self._open[path][value]
+            if not self._open[path]:
+                del self._open[path]
+
+
+def question_of(wait: e.WaitStarted | c.StartWait) -> Question:
+    return Question(wait.where, wait.since_at or 0, wait.after_event_id, wait.skip)
+
+
+def key_of(org: str, wait: e.WaitStarted | c.StartWait) -> LookBackKey:
+    return org, wait.key, wait.correlation
+
+
+def plan_look_back(plan: LoadPlan, org: str, wait: e.WaitStarted | c.StartWait) -> None:
+    """What a wait that looks back wants to see."""
+    at = key_of(org, wait)
+    asked = plan.look_backs.get(at)
+    if not isinstance(asked, LookingBack):
+        asked = plan.look_backs[at] = LookingBack()
+    asked.ask(question_of(wait))
+    plan.event_keys.add((org, wait.key))

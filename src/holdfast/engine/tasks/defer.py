@@ -1,0 +1,45 @@
+"""Leave a task's running attempt to somebody outside: its token completes it, see promises/settle.py.
+
+The token is made known while the body runs, because the body hands it out; the slot is given back when it returns.
+"""
+
+from __future__ import annotations
+
+from holdfast.contract.workers import DeferTask, IssueTaskToken
+from holdfast.engine.operation import Operation
+from holdfast.engine.rules import tasks
+from holdfast.engine.rules.workspace import Workspace
+from holdfast.store.protocol import LoadPlan
+
+
+class Issue(Operation[IssueTaskToken, None]):
+    __slots__ = ()
+
+    def plan(self, plan: LoadPlan) -> None:
+        plan.tasks.add((self.request.execution_id, self.request.task_no))
+
+    def decide(self, ws: Workspace) -> None:
+        request = self.request
+        task = ws.task(request.org, (request.execution_id, request.task_no), request.token)
+        tasks.issue_token(ws, task, request.token_hash)
+
+
+class Defer(Operation[DeferTask, None]):
+    __slots__ = ()
+    PATIENT = True
+    FREES = "task"
+
+    def plan(self, plan: LoadPlan) -> None:
+        plan.tasks.add((self.request.execution_id, self.request.task_no))
+
+    def decide(self, ws: Workspace) -> None:
+        request = self.request
+        task = ws.task(request.org, (request.execution_id, request.task_no), request.token)
+        ws.place.task_done(request.session)
+        if request.details is not None:
+            task.details = request.details
+        tasks.issue_token(ws, task, request.token_hash)
+        tasks.defer(ws, task)
+
+    def undecided(self, ws: Workspace) -> None:
+        ws.place.task_done(self.request.session)

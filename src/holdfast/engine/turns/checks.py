@@ -1,0 +1,65 @@
+"""What a worker may ask of the world in a turn, checked before anything is changed.
+
+A worker is not trusted to have checked it: a filter that can't be read, or a key that no store keeps, would otherwise
+break the transaction of everybody who shares it.
+"""
+
+from __future__ import annotations
+
+from holdfast.contract.workers import CompleteTurn
+from holdfast.engine.checks import check_timeout
+from holdfast.errors import InvalidRequest
+from holdfast.expressions import compile_filter
+from holdfast.model import commands as c
+from holdfast.model.messages import SubscriptionKind
+from holdfast.model.names import check_name
+from holdfast.model.values import Delivery
+
+_KINDS = frozenset(str(kind) for kind in SubscriptionKind)
+_TOO_LARGE = 2**62
+_DELIVERIES = frozenset(str(delivery) for delivery in Delivery)
+
+
+def refusal_of(request: CompleteTurn) -> InvalidRequest | None:
+    """The first reason why this commit can't be recorded, if there is one."""
+    turns = request.turns if request.after_steps is None else (*request.turns, request.after_steps)
+    try:
+        for turn in turns:
+            for command in turn.commands:
+                _check(command)
+    except InvalidRequest as refusal:
+        return refusal
+    return None
+
+
+def _check(command: c.Command) -> None:
+    match command:
+        case c.StartWait():
+            _check_wait(command)
+        case c.Publish():
+            check_name(command.key, "key")
+            if command.correlation is not None:
+                check_name(command.correlation, "correlation")
+            check_timeout(command.expire_after_s, "expire_after")
+            _check_choice(command.delivery, _DELIVERIES, "delivery")
+        case c.ThrowBroadcast():
+            check_name(command.name, "name")
+        case c.CreatePromise(event_key=str(event_key)):
+            check_name(event_key, "event_key")
+
+
+def _check_wait(command: c.StartWait) -> None:
+    _check_choice(command.kind, _KINDS, "kind")
+    check_name(command.key, "key")
+    if command.correlation is not None:
+        check_name(command.correlation, "correlation")
+    if command.where is not None:
+        compile_filter(command.where)
+    for field in ("since_at", "after_event_id", "born"):
+        if not 0 <= (getattr(command, field) or 0) < _TOO_LARGE:
+            raise InvalidRequest(f"{field} must be a number from 0 to {_TOO_LARGE}", field=field)
+
+
+def _check_choice(value: str, known: frozenset[str], field: str) -> None:
+    if value not in known:
+        raise InvalidRequest(f"{field} must be one of {', '.join(sorted(known))}, not {value!r:.50}", field=field)

@@ -1,0 +1,40 @@
+"""Completion tokens: the right to settle one promise, or to complete one attempt of a task, for whoever holds it.
+
+    secret of the installation ─► key of one execution ─► token of one promise or attempt ─► its hash, which is stored
+
+A token comes out the same on every replay, so it need not be stored; a worker needs no more than the keys of the
+executions it runs.
+"""
+
+from __future__ import annotations
+
+import hmac
+from base64 import urlsafe_b64encode
+from hashlib import sha256
+
+PREFIX = "ct_"
+REPLAY_KEY = b"only replayed"
+"""For programs whose promises nobody can settle: replays of a history, mocks. What it gives is no secret."""
+
+
+def execution_key(secret: bytes, org: str, execution_id: str) -> bytes:
+    return hmac.digest(secret, f"{org}/{execution_id}".encode(), "sha256")
+
+
+def promise_token(key: bytes, org: str, execution_id: str, name: str) -> str:
+    """`key` is that of the execution."""
+    return _token(key, f"{org}/{execution_id}/promise/{name}")
+
+
+def task_token(key: bytes, org: str, execution_id: str, task_no: int, attempt: int) -> str:
+    """For one attempt of a task. `key` is that of the execution."""
+    return _token(key, f"{org}/{execution_id}/task/{task_no}/{attempt}")
+
+
+def _token(key: bytes, text: str) -> str:
+    return PREFIX + urlsafe_b64encode(hmac.digest(key, text.encode(), "sha256")).rstrip(b"=").decode()
+
+
+def token_hash(token: str) -> str:
+    """What stands for a token in the database."""
+    return sha256(token.encode()).hexdigest()
