@@ -122,3 +122,24 @@ async def test_overlapping_broadcasts_with_killed_workers(
     received = [event.body for record in records for event in record.history]
     got = [body.broadcast_id for body in received if isinstance(body, e.BroadcastReceived)]
     assert counts == {number: got.count(number) for number in counts}
+
+
+@pytest.mark.slow
+async def test_who_waits_is_answered_though_the_deliverer_dies(spawn: Spawn, folder: Path, database: Path):
+    """Two processes deliver the same broadcast side by side, one is killed: the other one's count is that of all."""
+    count = CROWD // 5
+    await write_waiting(database, count)
+    reader = Reader(database)
+    thrower = await spawn("throw", **OPTIONS)
+    await until(lambda: reader.pages[1] > 0)
+    waiter = await spawn("throw", **OPTIONS)
+    before = reader.pages[1]
+    await until(lambda: reader.pages[1] > before or reader.waiting == 0)
+    await thrower.kill()
+
+    assert 0 == await waiter.ended(within_s=60)
+
+    answers = lines(folder, "thrown")
+    assert {("the one", count + 1, count)} == {tuple(line[:3]) for line in answers}
+    assert waiter.pid in {line[3] for line in answers}
+    assert (0, count, count) == (reader.waiting, reader.received, reader.receivers)

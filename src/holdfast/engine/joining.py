@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from holdfast.config import EngineConfig
@@ -102,13 +103,14 @@ class Joins:
         """On any thread. Waits for nothing but a connection that lives in a thread of its own: with any other it can be
         driven to its end in one go."""
         engine = self._engine
+        if engine.loop is None or engine.loop.is_closed():
+            raise EngineStopped
         joined = JoinedOperation(operation, engine.config, engine.queue.entropy)
         waiting: Awaitable[None] | None = engine.store.run_on(using, joined)
         if waiting is not None:
             await waiting
-        if engine.loop is None or engine.loop.is_closed():
-            raise EngineStopped
-        engine.loop.call_soon_threadsafe(self._joined, joined.due_at)
+        with suppress(RuntimeError):  # the loop has been closed since: what was written stands, and others find it
+            engine.loop.call_soon_threadsafe(self._joined, joined.due_at)
         return joined.answer
 
     def _joined(self, due_at: int | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -81,10 +82,15 @@ async def bare(database: Path) -> AsyncIterator[Callable[[], Any]]:
         yield open_bare
 
 
-async def committed(bare: Bare, task: asyncio.Task[Any]) -> None:
-    """Until the throw itself is in the database: it goes through the same queue, in order."""
+async def submitted(bare: Bare) -> None:
+    """Until what was asked for is in the database: whatever comes later goes through the same queue, in order."""
     await asyncio.sleep(0)
     await bare.local.upkeep.forget()
+
+
+async def committed(bare: Bare, task: asyncio.Task[Any]) -> None:
+    """Until the throw itself is in the database, though not all of it has arrived."""
+    await submitted(bare)
     assert not task.done()
 
 
@@ -309,3 +315,43 @@ async def test_a_turn_that_throws_to_many_is_heard_by_its_own_waits_too(engine: 
 
     assert "heard itself" == await handle.result(timeout=10)
     assert 1 == len(await received(handle))
+
+
+@pytest.mark.usefixtures("small_pages")
+@pytest.mark.parametrize("seed", range(100, 190))
+async def test_pages_are_as_good_as_one_transaction(bare: Any, database: Path, seed: int):
+    """Whatever comes between the pages: each broadcast takes exactly those who waited when it was thrown."""
+    chance = random.Random(seed)
+    engines: list[Bare] = [await bare(), await bare()]
+    waiting: dict[str, list[str]] = {"a": [], "b": []}
+    expected: dict[str, list[str]] = {}
+    counts: dict[str, tuple[str, int]] = {}
+    thrown = []
+    for number in range(30):
+        name, which = chance.choice("ab"), chance.randrange(2)
+        match chance.choice(("wait", "throw", "page", "page", "restart")):
+            case "wait":
+                waiting[name] += await write_waiting(database, chance.randrange(1, 3 * PAGE), name=name)
+            case "throw":
+                key = f"throw-{number}"
+                thrown.append(engines[which].throw(name, key))
+                await submitted(engines[which])
+                counts[key] = (name, len(waiting[name]))
+                expected.update({one: [key] for one in waiting[name]})
+                waiting[name] = []
+            case "page":
+                await engines[which].page()
+            case "restart":
+                await engines[which].local.stop()
+                engines[which] = await bare()
+    await asyncio.gather(*(engine.finish() for engine in engines))
+    for engine in engines:
+        await engine.local.upkeep.look_around()
+    await asyncio.gather(*thrown, return_exceptions=True)
+
+    answers = {key: await engines[0].throw(name, key) for key, (name, _) in counts.items()}
+
+    assert {key: count for key, (_, count) in counts.items()} == {key: got.delivered for key, got in answers.items()}
+    keys = {got.broadcast_id: key for key, got in answers.items()}
+    got = {one: [keys[number] for number in numbers] for one, numbers in (await engines[0].received()).items()}
+    assert expected | {one: [] for left in waiting.values() for one in left} == got

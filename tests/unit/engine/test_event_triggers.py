@@ -34,12 +34,11 @@ async def results(client, answer):
 
 async def triggers(engine):
     """What is registered, by kind."""
-    rows = await engine.storage._read(
+    return await engine.storage._read(
         lambda connection: connection.execute(
             "SELECT kind, key, version, queue, filter FROM holdfast_event_triggers ORDER BY kind, key"
         ).fetchall()
     )
-    return rows
 
 
 # --- starting ---------------------------------------------------------------------------------------------------------

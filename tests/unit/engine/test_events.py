@@ -537,6 +537,23 @@ def test_a_later_event_does_not_overtake_one_that_is_on_its_way():
     assert 1_500 == len(world.received)
 
 
+def test_costly_filters_are_spread_over_transactions():
+    """Each may take its budget, but not all of them in one transaction; whoever matches gets it once."""
+    world = World(Config())
+    greedy = "input.all(a, input.all(b, input.all(c, a + b + c >= 0)))"
+    _crowd(world, 30, where=greedy)
+    plain = _crowd(world, 1)
+    (answer,) = world.run([_publish(list(range(100)))])
+    assert (0, False) == (answer.delivered, answer.done)
+    rounds = 0
+    while world.rows("SELECT 1 FROM holdfast_deliveries WHERE done_at IS NULL"):
+        world.run([RunDue(None)])
+        rounds += 1
+
+    assert 2 <= rounds <= 4
+    assert [(plain, 1)] == [(each.execution_id, each.wait_no) for each in world.received]
+
+
 def test_waits_are_found_by_the_equality_their_filter_demands():
     """Of 10,000 waits with filters of their own the event sees one: the others are not even loaded."""
     world = World(Config())

@@ -316,6 +316,26 @@ async def test_what_a_terminated_execution_had_seen_and_not_read_is_buried_on_re
     assert await client.dead_letters() == []
 
 
+async def test_a_reset_takes_along_what_was_unread_before_its_point(engine):
+    client = (await engine(workflows=WORKFLOWS)).client
+    handle = await client.start_workflow(picky, workflow_id="w")
+    await handle.signal("note", "early")
+    await handle.signal("read", "on")
+    await until(lambda: _seen(handle, 2))
+    point = (await handle.history())[-1].seq
+    await handle.signal("read", "end")
+    await handle.result(timeout=20)
+    (letter,) = await client.dead_letters()
+
+    fresh = await handle.reset(point, reapply_signals=False)
+
+    await until(lambda: _seen(fresh, 2))
+    assert await fresh.pending_signals() == {"note": 1}
+    assert await client.dead_letters() == []
+    with pytest.raises(errors.DeadLetterNotFound):
+        await client.redeliver(letter)
+
+
 async def test_a_reset_takes_letters_along_once(engine):
     """The new execution receives them again; as dead letters of the old one they would be received twice."""
     client = (await engine(workflows=WORKFLOWS)).client

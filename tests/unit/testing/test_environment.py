@@ -205,6 +205,7 @@ async def test_request_ids_are_forgotten_in_virtual_time():
     async with WorkflowEnvironment(workflows=[patient]) as env:
         first = await env.client.start_workflow(patient, request_id="r")
         again = await env.client.start_workflow(patient, request_id="r")
+        await first.terminate()
         await env.advance(days=2)
         fresh = await env.client.start_workflow(patient, request_id="r")
 

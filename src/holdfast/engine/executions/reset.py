@@ -7,15 +7,21 @@ from msgspec import structs
 from holdfast.contract.executions import ResetExecution, RetryExecution, StartAnswer
 from holdfast.engine.executions.rebuild import Rebuild
 from holdfast.engine.rules import rebuilding
-from holdfast.engine.rules.closing import end_from_outside
+from holdfast.engine.rules.closing import CLOSED, end_from_outside
 from holdfast.engine.rules.starting import Beginning, add_head, new_execution_id
 from holdfast.engine.rules.workspace import Workspace
-from holdfast.model.events import SignalReceived, WorkflowReset, WorkflowTerminated
+from holdfast.model.events import HistoryEvent, SignalReceived, WorkflowReset, WorkflowTerminated
 from holdfast.model.executions import Execution, State
+from holdfast.store.protocol import LoadPlan
 
 
 class Reset(Rebuild[ResetExecution | RetryExecution]):
     __slots__ = ()
+
+    def plan(self, plan: LoadPlan) -> None:
+        super().plan(plan)
+        signals = (event.seq for event in self.past.prefix.events if isinstance(event.body, SignalReceived))
+        plan.dead_letters.update((self.past.execution_id, seq) for seq in signals)
 
     def decide(self, ws: Workspace) -> StartAnswer:
         request = self.request
@@ -47,12 +53,20 @@ class Reset(Rebuild[ResetExecution | RetryExecution]):
             # The last event of one that continued says who goes on in its place; that stays.
             old.successor = new_id
             ws.turn(old)
-        # What the new one receives again must not be received a third time, as a dead letter of the old one.
-        again = (event.seq for event in carried if isinstance(event.body, SignalReceived))
-        ws.changes.settled_letters.extend((old.id, seq) for seq in again)
+        self._settle_letters(ws, old, carried)
         reset = WorkflowReset(from_execution_id=old.id, event_seq=new.last_seq, reason=request.reason)
         rebuilding.go_on(ws, new, prefix, reset, carried)
         return StartAnswer(new_id, new.workflow_id, True)
+
+    def _settle_letters(self, ws: Workspace, old: Execution, carried: list[HistoryEvent]) -> None:
+        """What the new one finds in its queues must not be received again, as a dead letter of the old one. A letter
+        that a handler of the past has refused is in no queue."""
+        again = {event.seq for event in carried if isinstance(event.body, SignalReceived)}
+        for (execution_id, seq), (letter, _) in ws.loaded.dead_letters.items():
+            left = letter.reason == CLOSED or (old.closed_at is not None and letter.at >= old.closed_at)
+            if execution_id == old.id and left and seq <= len(self.past.prefix.events):
+                again.add(seq)
+        ws.changes.settled_letters.extend((old.id, seq) for seq in sorted(again))
 
 
 def _in_the_family(beginning: Beginning, old: Execution) -> Beginning:

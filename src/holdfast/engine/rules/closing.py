@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from holdfast.contract.workers import ExecutionEnded
 from holdfast.engine.rules.children import tell_parent
 from holdfast.engine.rules.leases import let_go, new_token, tell_holder
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.model.events import EventBody
 from holdfast.model.executions import DeadLetter, Execution, State
+
+CLOSED: Final = "closed_before_read"
+"""Why most dead letters are dead."""
 
 
 def close(ws: Workspace, execution: Execution, state: State, body: EventBody, *, successor: str | None = None) -> None:
@@ -76,11 +81,10 @@ def drop_waits(ws: Workspace, execution: Execution) -> None:
 
 def bury_unread(ws: Workspace, execution: Execution, seqs: tuple[int, ...], seen: int) -> None:
     """Signals the program never read become dead letters: those it saw and left, and those after `seen`."""
-    reason = "closed_before_read"
     for seq in seqs:
-        bury(ws, execution, seq, reason)
+        bury(ws, execution, seq, CLOSED)
     if execution.call_seq > seen:
-        ws.changes.bury.append((execution.id, seen, reason))
+        ws.changes.bury.append((execution.id, seen, CLOSED))
 
 
 def bury(ws: Workspace, execution: Execution, seq: int, reason: str) -> None:

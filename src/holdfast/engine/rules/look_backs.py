@@ -48,9 +48,11 @@ def demand_of(where: str | None) -> Demand | None:
 class Tester:
     """Asks filters about one payload, which is decoded once, when the first of them wants to see it."""
 
-    __slots__ = ("_data", "_payload", "value_at")
+    __slots__ = ("_data", "_payload", "steps", "value_at")
 
     def __init__(self, data: Payload) -> None:
+        self.steps = 0
+        """What the filters have cost so far."""
         self._data = data
         self._payload: list[object] = []
         self.value_at = reader(data)
@@ -61,7 +63,9 @@ class Tester:
     def matches(self, condition: Filter) -> bool:
         if not self._payload:
             self._payload.append(msgspec.json.decode(self._data))
-        return condition.matches(self._payload[0])
+        verdict = condition.evaluate(self._payload[0])
+        self.steps += verdict.steps
+        return verdict.matched
 
 
 class FreshEvents:

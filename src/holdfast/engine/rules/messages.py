@@ -8,6 +8,7 @@ which was first.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
 from msgspec import structs
@@ -32,6 +33,7 @@ from holdfast.model.messages import (
 from holdfast.model.values import MICRO, NULL, Delivery, Payload, Settlement
 
 PAGE = 1_000
+STEPS = 1_000_000
 EVENT_KINDS = frozenset({SubscriptionKind.EVENT, SubscriptionKind.MESSAGE})
 
 
@@ -200,11 +202,12 @@ def send(ws: Workspace, sending: Sending, candidates: list[int] | None, number: 
     delivered = cursor = 0
     consumed = done = False
     if candidates is not None and (sending.org, sending.kind, sending.key) not in ws.loaded.under_way:
-        delivered, consumed, cursor = _hand_out(ws, sending, tester, number, bound, candidates)
-        done = consumed or len(candidates) < PAGE
+        delivered, consumed, cursor, cut = _hand_out(ws, sending, tester, number, bound, candidates)
+        done = consumed or (len(candidates) < PAGE and not cut)
         if done and not consumed:
-            more, consumed, _ = _hand_out(ws, sending, tester, number, bound, _new_waits(ws, sending, tester))
+            more, consumed, last, cut = _hand_out(ws, sending, tester, number, bound, _new_waits(ws, sending, tester))
             delivered += more
+            cursor, done = max(cursor, last), not cut
     started: tuple[str, ...] = ()
     if not consumed and (done or not sending.consume):
         started = _start(ws, sending, tester, number)
@@ -230,12 +233,23 @@ def _value_at(sending: Sending, tester: Tester, path: str) -> str | None:
     return tester.value_at(path) if sending.correlation is None else sending.correlation
 
 
+class Handed(NamedTuple):
+    """How many got it, whether one of them has used it up, the last wait that was looked at, and whether it stopped
+    there because the filters had taken too much for one transaction."""
+
+    delivered: int = 0
+    consumed: bool = False
+    last: int = 0
+    cut: bool = False
+
+
 def _hand_out(
     ws: Workspace, sending: Sending, tester: Tester, number: int, bound: int, candidates: Iterable[int]
-) -> tuple[int, bool, int]:
-    """How many got it, whether one of them has used it up, and the last wait that was looked at."""
+) -> Handed:
     delivered = last = 0
     for wait_id in candidates:
+        if tester.steps > STEPS:
+            return Handed(delivered, False, last, True)
         last = wait_id
         wait = ws.loaded.subscriptions.get(wait_id)
         if wait is None or not _in_time(ws, wait, number, bound) or not tester.satisfies(wait.where):
@@ -247,8 +261,8 @@ def _hand_out(
             continue
         delivered += 1
         if sending.consume or wait.consume:
-            return delivered, True, last
-    return delivered, False, last
+            return Handed(delivered, True, last)
+    return Handed(delivered, False, last)
 
 
 def _in_time(ws: Workspace, wait: SubscriptionRow, number: int, bound: int) -> bool:
@@ -341,11 +355,13 @@ def go_on(ws: Workspace, delivery: DeliveryRow, page: list[int], *, more: bool) 
     single = delivery.consume or delivery.kind is SubscriptionKind.MESSAGE
     if delivery.kept and kept is None and single:
         page, more = [], False
-    delivered, consumed, last = _hand_out(ws, sending, tester, delivery.id, delivery.bound, page)
+    delivered, consumed, last, cut = _hand_out(ws, sending, tester, delivery.id, delivery.bound, page)
     delivery.cursor = max(delivery.cursor, last)
+    more = more or cut
     if not consumed and not more and (kept is not None or not single):
         joined = _new_waits(ws, sending, tester)
-        others, consumed, _ = _hand_out(ws, sending, tester, delivery.id, delivery.bound, joined)
+        others, consumed, last, more = _hand_out(ws, sending, tester, delivery.id, delivery.bound, joined)
+        delivery.cursor = max(delivery.cursor, last)
         delivered += others
     delivery.delivered += delivered
     started: tuple[str, ...] = ()
