@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from holdfast.assembly import Engine
     from holdfast.blocking.engine import SyncEngine
-    from holdfast.client.client import Client, WorkflowHandle
     from holdfast.client.calls import UpdateHandle
+    from holdfast.client.client import Client, WorkflowHandle
     from holdfast.client.sync import SyncClient, SyncUpdateHandle, SyncWorkflowHandle
     from holdfast.client.views import WorkflowPage, WorkflowView
     from holdfast.config import EngineConfig, Limits, StoreConfig, WorkerConfig

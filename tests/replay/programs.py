@@ -8,7 +8,7 @@ makes another last command. `source` shows a program as the code it stands for.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -18,12 +18,15 @@ from holdfast.errors import HoldfastError
 
 Move = list[Any]
 Moves = list[Move]
+Change = Callable[[Move], Moves]
 
 NAMES = ("a", "b")
 HANDLED = ("h", "g")
 KEYS = ("x", "y")
 SOON = RetryPolicy(initial_interval_s=0.0, max_attempts=2)
 MAX_SEEN = 400
+ME = "01a1e247-0000-7000-8000-000000000000"
+"""What a program takes for its own workflow id, when it signals itself."""
 
 
 # --- what programs call -------------------------------------------------------------------------------------------
@@ -67,6 +70,7 @@ class Author:
             "handler": self.moves(1, at_most=2) if handles else [],
             "update": self.moves(1, at_most=2) if handles else [],
             "join": self.rng.random() < 0.8,
+            "me": ME,
         }
 
     def moves(self, depth: int, at_most: int = 3) -> Moves:
@@ -185,11 +189,13 @@ class Interpreter:
         self.seen: list[Any] = []
         self.handled: list[Any] = []
         self.jobs: list[asyncio.Task[Any]] = []
+        self.me = ""
         self.queue: asyncio.Queue[int] | None = None
         self.flag: asyncio.Event | None = None
         self.mutex: asyncio.Lock | None = None
 
     async def run(self, program: dict[str, Any]) -> list[Any]:
+        self.me = program["me"]
         self.queue, self.flag, self.mutex = asyncio.Queue(), asyncio.Event(), asyncio.Lock()
         await self.make(program["moves"])
         if program["join"]:
@@ -249,8 +255,7 @@ class Interpreter:
     def begin_tell(self, target: str, name: str, number: int) -> Any:
         if target == "kid":
             return self.ctx.child(kid, 1).signal(name, number)
-        who = self.ctx.info.workflow_execution_id if target == "me" else target
-        return self.ctx.signal_external_workflow(who, name, number)
+        return self.ctx.signal_external_workflow(self.me if target == "me" else target, name, number)
 
     def begin_until(self, count: int, ms: int) -> Any:
         return self.ctx.wait_until(lambda: len(self.seen) + len(self.handled) >= count, timeout=ms / 1000)
@@ -279,6 +284,10 @@ class Interpreter:
 
     async def do_patched(self, patch_id: str) -> Any:
         return self.ctx.patched(patch_id)
+
+    async def do_yes(self) -> bool:
+        """What `patched` was before."""
+        return False
 
     async def do_deprecate(self, patch_id: str) -> None:
         self.ctx.deprecate_patch(patch_id)
@@ -376,6 +385,11 @@ class Interpreter:
 
     async def do_if_patched(self, patch_id: str, then: Moves, otherwise: Moves) -> Any:
         return await self.make(then if self.ctx.patched(patch_id) else otherwise)
+
+    async def do_new_way(self, patch_id: str, moves: Moves) -> Any:
+        """What `if_patched` becomes when nobody goes the old way any more."""
+        self.ctx.deprecate_patch(patch_id)
+        return await self.make(moves)
 
     async def do_times(self, count: int, moves: Moves) -> Any:
         return [await self.make(moves) for _ in range(count)]
@@ -502,6 +516,60 @@ class Handling:
 
 def definition_of(program: dict[str, Any]) -> Any:
     return Handling if program["class"] else plain
+
+
+# --- changing them ------------------------------------------------------------------------------------------------
+
+_OF_BRANCHES = frozenset({"gather", "first", "as_completed", "group"})
+
+
+def rewritten(moves: Moves, change: Change) -> Moves:
+    """Every move replaced by those that `change` gives for it, the inner ones first."""
+    return [new for move in moves for new in change(_rewritten_inside(move, change))]
+
+
+def _rewritten_inside(move: Move, change: Change) -> Move:
+    name = move[0]
+    if name == "may":
+        inner = rewritten([move[1]], change)
+        return ["may", inner[0] if len(inner) == 1 else ["times", 1, inner]]
+    if name == "together":
+        return ["together", _rewritten_together(move[1], change)]
+    if name in _OF_BRANCHES:
+        return [*move[:-1], [rewritten(branch, change) for branch in move[-1]]]
+    return [rewritten(part, change) if _is_moves(part) else part for part in move]
+
+
+def _rewritten_together(composition: Move, change: Change) -> Move:
+    kind, count, items = composition
+    done: list[Move] = []
+    for item in items:
+        if item[0] == "coro":
+            done.append(["coro", rewritten(item[1], change)])
+        else:
+            done.append(["together", _rewritten_together(item[1], change)] if item[0] == "together" else item)
+    return [kind, count, done]
+
+
+def _is_moves(part: Any) -> bool:
+    return isinstance(part, list) and bool(part) and isinstance(part[0], list)
+
+
+def smaller(part: list[Any]) -> Iterator[list[Any]]:
+    """With one thing less: a list without one of its members, or what a move contains in its place."""
+    is_list = not part or not isinstance(part[0], str)
+    for index, inner in enumerate(part):
+        if not isinstance(inner, list):
+            continue
+        before, after = part[:index], part[index + 1 :]
+        if is_list:
+            yield [*before, *after]
+            for held in inner[1:] if inner and isinstance(inner[0], str) else ():
+                if _is_moves(held) and isinstance(held[0][0], str):
+                    yield [*before, *held, *after]
+        if inner[:1] == ["may"]:
+            yield [*before, inner[1], *after]
+        yield from ([*before, less, *after] for less in smaller(inner))
 
 
 # --- showing them -------------------------------------------------------------------------------------------------

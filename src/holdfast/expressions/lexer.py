@@ -48,7 +48,8 @@ class Source:
 
     def slice(self, start: int, end: int) -> str:
         """Part of the text on one line, as people want to read it back."""
-        return " ".join(self.text[start:end].split())
+        part = self.text[start:end]
+        return " ".join(part.split()) if "\n" in part or "\r" in part else part
 
 
 def _excerpt(line: str, at: int) -> str:
@@ -85,22 +86,24 @@ class Lexicon:
 
     def tokens(self, source: Source) -> list[Token]:
         """All tokens, the last one of kind "end"."""
-        text, match, found, at = source.text, self._pattern.match, [], 0
-        while at < len(text):
-            token = match(text, at)
-            if token is None:
-                raise source.refusal(_unreadable(text[at]), at)
-            kind, end = token.lastgroup or "", token.end()
+        text, found, at = source.text, [], 0
+        for token in self._pattern.finditer(text):
+            start, end = token.span()
+            if start != at:
+                break
+            kind = token.lastgroup
             if kind != "space":
-                found.append(Token(kind, token[0], at, end))
-                if kind in _WORDLIKE and _WORD.match(text, end):
+                found.append(Token(kind or "", token[0], start, end))
+                if kind in _NUMBERS and _WORD.match(text, end):
                     raise source.refusal("a number and a name need something between them", end)
             at = end
+        if at < len(text):
+            raise source.refusal(_unreadable(text[at]), at)
         found.append(Token("end", "", at, at))
         return found
 
 
-_WORDLIKE = frozenset({"double", "int"})
+_NUMBERS = frozenset({"double", "int"})
 _WORD = re.compile("[A-Za-z0-9_]")
 
 
@@ -115,7 +118,8 @@ def _quoted(*, escapes: bool) -> str:
 def _unreadable(char: str) -> str:
     if char in "\"'":
         return "the string that begins here is not closed"
-    return f"{char!r} has no meaning here"
+    meant = {"=": "==", "&": "&&", "|": "||"}.get(char)
+    return f"`{char}` has no meaning here" + (f": write `{meant}`" if meant else "")
 
 
 # --- literals -----------------------------------------------------------------------------------------------------

@@ -396,6 +396,7 @@ class Machine:
         self.check_alive()
         if self._journal is not None and self._journal.next_is_patch(patch_id):
             self._command(c.MarkPatch(patch_id=patch_id, line=line))
+            self._patches[patch_id] = True
 
     # --- what others may see ---
 

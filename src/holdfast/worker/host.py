@@ -42,6 +42,7 @@ class Host:
         "org",
         "registry",
         "replay_always",
+        "rested",
         "session",
         "threads",
         "workers",
@@ -62,6 +63,8 @@ class Host:
         self.nothing_held: asyncio.Event
         self.loop: asyncio.AbstractEventLoop
         self.threads: BodyThreads
+        self.rested: Callable[[], None]
+        """To be called when an execution has gone back to waiting: its program may be one too many to keep."""
 
     def took(self) -> None:
         """One more execution is leased to this worker."""

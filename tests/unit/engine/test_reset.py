@@ -450,7 +450,7 @@ async def test_the_deadline_stays_while_it_lies_ahead(engine):
     now = [1_800_000_000_000_000]
     running = await engine(workflows=[busy], tasks=[double], clock=lambda: now[0])
     handle = await running.client.start_workflow(busy, 1, execution_timeout=timedelta(hours=2))
-    (first,) = await running.storage.timers("default", handle.id)
+    (first,) = await deadlines(running, handle)
     now[0] += 3600 * 10**6
     again = await handle.reset(to_event=1)
     assert [first.fire_at] == [row.fire_at for row in await deadlines(running, again)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from holdfast.errors import InvalidExpression
+from holdfast.errors import ExpressionFailed, InvalidExpression
 from holdfast.expressions.cel import runtime
 from holdfast.expressions.cel.budget import FIRST_LOCAL, PAYLOAD, Frame
 from holdfast.expressions.cel.functions import FORMS, FUNCTIONS, GLOBAL, MEMBER
@@ -39,6 +39,7 @@ Kind = type | None
 
 _ITERABLE: frozenset[Kind] = frozenset({None, list, dict})
 _BOOLEAN: frozenset[Kind] = frozenset({None, bool})
+_FOLDING_BUDGET = 1000
 _TYPE_VALUES = {name: CelType(name) for name in TYPE_NAMES.values()}
 
 
@@ -114,9 +115,8 @@ class Compiler:
     # --- reaching into values
 
     def _member(self, node: Member) -> Code:
-        qualified = _dotted(node)
-        if qualified in _TYPE_VALUES:
-            return constant(_TYPE_VALUES[qualified])
+        if node.name in {"Timestamp", "Duration"} and _dotted(node) in _TYPE_VALUES:
+            return constant(_TYPE_VALUES[_dotted(node)])
         self._check_name(node.name, node.end - len(node.name))
         target = self._container(node.target, f"the field `{node.name}`")
         return Code(runtime.member(target.run, node.name, self._text(node.target)), None, _cost(target))
@@ -145,7 +145,7 @@ class Compiler:
 
     def _text(self, node: Node) -> Callable[[], str]:
         """The words of a node, for a message that is rarely needed."""
-        return lambda: self._source.slice(node.start, node.end)
+        return lambda: self._source.slice(node.start, min(node.end, node.start + 80))
 
     # --- operators
 
@@ -213,7 +213,17 @@ class Compiler:
         codes = [self.code(arg) for arg in args]
         if node.name in {"dyn", "type"}:
             return self._of_any_type(node, codes)
-        return self._applied(node.name, FUNCTIONS[node.name], codes, node.at)
+        code = self._applied(node.name, FUNCTIONS[node.name], codes, node.at)
+        if node.name in {"timestamp", "duration"} and codes[0].constant:
+            return self._folded(code, node)
+        return code
+
+    def _folded(self, code: Code, node: Call) -> Code:
+        """A time that is written out is read once, and a misspelt one refused at once."""
+        try:
+            return constant(code.run([None, _FOLDING_BUDGET]))
+        except ExpressionFailed as error:
+            raise self._refuse(error.message, node.args[0].start) from None
 
     def _unknown(self, node: Call, form: str) -> InvalidExpression:
         if node.name in FORMS:

@@ -160,9 +160,7 @@ class Listing:
         bench = await Bench.opened(open_store)
         await bench.write(new_executions=[an_execution(1, metadata={"step": "one", "team": "blue"})])
         changed = an_execution(1, metadata={"step": "two", "team": "blue"})
-        await bench.write(
-            changed_executions={changed.id: changed}, turned={changed.id}, metadata={changed.id: changed}
-        )
+        await bench.write(changed_executions={changed.id: changed}, turned={changed.id}, metadata={changed.id: changed})
 
         assert await listed(bench, metadata=(("step", "one"),)) == []
         assert await listed(bench, metadata=(("step", "two"),)) == [1]
