@@ -25,8 +25,6 @@ HANDLED = ("h", "g")
 KEYS = ("x", "y")
 SOON = RetryPolicy(initial_interval_s=0.0, max_attempts=2)
 MAX_SEEN = 400
-ME = "01a1e247-0000-7000-8000-000000000000"
-"""What a program takes for its own workflow id, when it signals itself."""
 
 
 # --- what programs call -------------------------------------------------------------------------------------------
@@ -46,9 +44,18 @@ async def act_as_task(number: int) -> int:
 
 @workflow(kind="kid")
 async def kid(ctx: WorkflowContext, number: int) -> int:
-    """A child. An odd number waits a moment, a negative one fails."""
-    if number % 2:
-        await ctx.sleep(0.001)
+    """A child. A negative number fails; others wait a moment, begin afresh, have a child, or wait for a call."""
+    match number:
+        case 1 | 5 | 9:
+            await ctx.sleep(number / 1000)
+        case 3 | 7:
+            await ctx.sleep(0.001)
+            ctx.continue_as_new(number - 3)
+        case 6:
+            return await ctx.child(kid, 1, on_parent_close="terminate")
+        case 8:
+            won = await ctx.race(ctx.wait_for_signal("a", int), ctx.sleep(0.005))
+            return 0 if won.index else int(won.result)
     return await act(number)
 
 
@@ -70,7 +77,6 @@ class Author:
             "handler": self.moves(1, at_most=2) if handles else [],
             "update": self.moves(1, at_most=2) if handles else [],
             "join": self.rng.random() < 0.8,
-            "me": ME,
         }
 
     def moves(self, depth: int, at_most: int = 3) -> Moves:
@@ -89,12 +95,17 @@ class Author:
             ["drain", name],
             ["count", name],
             ["chance"],
+            ["who"],
             ["state", key, number if rng.random() < 0.8 else None],
             ["metadata", key, str(number) if rng.random() < 0.8 else None],
             ["patched", rng.choice(("p", "q", "r"))],
             ["deprecate", rng.choice(("old", "older"))],
             ["take_back", self.future(), rng.random() < 0.5],
             ["leave", ["child", number]],
+            [
+                "leave",
+                ["named_child", number, rng.choice(("one", "two")), "fail", rng.choice(("default", "terminate"))],
+            ],
             ["leave", ["tell", self.target(), name, number]],
             ["leave", ["sleep", rng.randint(0, 9)]],
             ["put", number],
@@ -129,13 +140,20 @@ class Author:
                 ["signal", rng.choice(NAMES), None if rng.random() < 0.3 else 3],
                 ["child", number],
                 ["child_outcome", number],
+                [
+                    "named_child",
+                    number,
+                    rng.choice(("one", "two")),
+                    rng.choice(("fail", "use_existing", "terminate")),
+                    rng.choice(("default", "cancel", "terminate", "abandon")),
+                ],
                 ["tell", self.target(), rng.choice(NAMES), number],
                 ["until", rng.randint(0, 6), rng.randint(0, 8)],
             )
         )
 
     def target(self) -> str:
-        return self.rng.choice(("me", "nobody", "kid"))
+        return self.rng.choice(("me", "my_name", "nobody", "kid", "one", "two"))
 
     def item(self, depth: int) -> Move:
         """One of several things awaited at once: what ctx gave, a coroutine, another composition."""
@@ -189,13 +207,11 @@ class Interpreter:
         self.seen: list[Any] = []
         self.handled: list[Any] = []
         self.jobs: list[asyncio.Task[Any]] = []
-        self.me = ""
         self.queue: asyncio.Queue[int] | None = None
         self.flag: asyncio.Event | None = None
         self.mutex: asyncio.Lock | None = None
 
     async def run(self, program: dict[str, Any]) -> list[Any]:
-        self.me = program["me"]
         self.queue, self.flag, self.mutex = asyncio.Queue(), asyncio.Event(), asyncio.Lock()
         await self.make(program["moves"])
         if program["join"]:
@@ -252,10 +268,17 @@ class Interpreter:
     def begin_child_outcome(self, number: int) -> Any:
         return self.ctx.child(kid, number, propagate_failure=False, on_parent_close="cancel")
 
+    def begin_named_child(self, number: int, name: str, if_running: str, on_parent_close: str) -> Any:
+        return self.ctx.child(
+            kid, number, workflow_id=name, if_running=if_running, on_parent_close=on_parent_close, metadata={"n": name}
+        )
+
     def begin_tell(self, target: str, name: str, number: int) -> Any:
         if target == "kid":
             return self.ctx.child(kid, 1).signal(name, number)
-        return self.ctx.signal_external_workflow(self.me if target == "me" else target, name, number)
+        info = self.ctx.info
+        who = {"me": info.workflow_execution_id, "my_name": info.workflow_id}.get(target, target)
+        return self.ctx.signal_external_workflow(who, name, number)
 
     def begin_until(self, count: int, ms: int) -> Any:
         return self.ctx.wait_until(lambda: len(self.seen) + len(self.handled) >= count, timeout=ms / 1000)
@@ -270,6 +293,10 @@ class Interpreter:
 
     async def do_chance(self) -> Any:
         return [self.ctx.random.randint(0, 999), str(self.ctx.uuid4())]
+
+    async def do_who(self) -> Any:
+        info = self.ctx.info
+        return [info.workflow_execution_id, info.workflow_id, info.kind, info.parent_execution_id]
 
     async def do_state(self, key: str, value: Any) -> Any:
         if value is None:

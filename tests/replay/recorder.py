@@ -205,6 +205,18 @@ async def reset(client: Client) -> str:
 
 
 @scene
+async def fork(client: Client) -> str:
+    """A second execution with the past of another one, which goes on beside it."""
+    handle = await client.start_workflow(corpus.idle, workflow_id="first of two")
+    await at_rest(handle, "go")
+    fresh = await handle.fork(len(await handle.history()), workflow_id="second of two")
+    await fresh.signal("go", "both")
+    await handle.signal("go", "both")
+    await played(handle)
+    return await played(fresh)
+
+
+@scene
 async def saga(client: Client) -> str:
     return await played(await client.start_workflow(corpus.trip))
 

@@ -29,7 +29,7 @@ from holdfast.model import events as e
 from holdfast.replay.machine import Machine
 from holdfast.testing import invariants
 from holdfast.testing.invariants.commands import check_commands
-from holdfast.testing.invariants.records import own_reset
+from holdfast.testing.invariants.records import Record, own_reset
 from tests.conftest import until
 from tests.replay.programs import (
     HANDLED,
@@ -206,6 +206,12 @@ def _shown(event: e.HistoryEvent) -> str:
 # --- the laws -----------------------------------------------------------------------------------------------------
 
 
+def test_some_programs_replay_as_they_ran():
+    """As below, for a few programs: what is badly broken shows in the quick proof."""
+    run_all(replays, PROGRAMS // 20 * PARTS)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_any_program_replays_as_it_ran(part: int):
     """Whatever the program and however its run went: cut anywhere and rebuilt, it makes its recorded moves again."""
@@ -227,12 +233,12 @@ def with_patches(seed: int) -> Program:
 
 def test_code_with_a_patch_takes_over_from_the_code_before_it():
     """Old histories go the old way, wherever they stand; nothing is in the way of going on."""
-    run_all(old_code_goes_on, PROGRAMS // 8, write=with_patches)
+    run_all(old_code_goes_on, PROGRAMS // 4, write=with_patches)
 
 
 def test_code_without_a_patch_takes_over_from_the_code_with_it():
     """Deprecated where it was, its marks are still replayed."""
-    run_all(deprecated_patches_replay, PROGRAMS // 8, write=with_patches)
+    run_all(deprecated_patches_replay, PROGRAMS // 4, write=with_patches)
 
 
 # --- the laws can be broken ---------------------------------------------------------------------------------------
@@ -334,7 +340,7 @@ async def run_for_real(seed: int) -> None:
         url = f"sqlite:///{folder}/holdfast.db" if restart else "sqlite://"
         async with opened(url) as engine:
             start = engine.client.start_workflow
-            ids = [(await start(code, {**program, "me": name}, workflow_id=name)).id for name in ("first", "second")]
+            ids = [(await start(code, program, workflow_id=name)).id for name in ("first", None)]
             await asyncio.gather(*(call(engine.client.workflow(each), program, rng) for each in ids))
             if not restart:
                 await check_real(engine, code, commits, rng)
@@ -366,8 +372,16 @@ async def check_real(engine: Engine, code: Any, commits: Commits, rng: Random) -
 
 
 async def _check_records(engine: Engine, code: Any, commits: Commits) -> None:
-    records = await invariants.read(engine.storage)
-    assert [] == [str(fault) for fault in invariants.check(records)]
+    records: list[Record] = []
+
+    async def sound() -> bool:
+        """What becomes of the children of those that have closed is decided a moment later."""
+        records[:] = await invariants.read(engine.storage)
+        return not invariants.check(records, at_rest=True)
+
+    with suppress(AssertionError):
+        await until(sound, timeout=1.0)
+    assert [] == [str(fault) for fault in invariants.check(records, at_rest=True)]
     for record in records:
         if record.head.kind == "kid":
             continue

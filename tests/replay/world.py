@@ -22,7 +22,7 @@ from holdfast.model.values import Failure
 from holdfast.replay.journal import RECORDED_AS
 from holdfast.replay.machine import Machine
 from holdfast.testing.invariants import Record
-from tests.replay.programs import HANDLED, ME, NAMES, definition_of
+from tests.replay.programs import HANDLED, NAMES, definition_of
 from tests.replay.recording import OBSERVED_AS, machine_for, replayed
 
 START = 1_800_000_000_000_000
@@ -30,7 +30,8 @@ MAX_EVENTS = 150
 CLOSE_ROUNDS = 3
 OOPS = Failure(type="ValueError", message="made up")
 CALLS = (e.SignalReceived, e.UpdateRequested, e.CancelRequested)
-EXECUTION_ID = ME
+EXECUTION_ID = "01a1e247-0000-7000-8000-000000000000"
+OWN = (EXECUTION_ID, "w")
 
 
 class World:
@@ -271,10 +272,10 @@ class World:
 
     def _deliver(self, command: c.SignalExternal) -> list[e.EventBody]:
         number = command.signal_no
-        if command.target != EXECUTION_ID and self.rng.random() < 0.3:
+        if command.target not in OWN and self.rng.random() < 0.3:
             return [e.ExternalSignalFailed(signal_no=number, failure=OOPS)]
         told = e.ExternalSignalDelivered(signal_no=number, target_execution_id="t", signal_event_sequence=1)
-        if command.target != EXECUTION_ID:
+        if command.target not in OWN:
             return [told]
         return [e.SignalReceived(signal_name=command.signal_name, signal_value=command.signal_value), told]
 

@@ -80,6 +80,7 @@ class Lexicon:
                     rf"(?P<int>0[xX][0-9a-fA-F]+{suffix}|[0-9]+{suffix})",
                     r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)",
                     f"(?P<op>{'|'.join(map(re.escape, longest_first))})",
+                    r"(?P<unreadable>[\s\S])",  # always matches, so that nothing is ever searched for further on
                 ]
             )
         )
@@ -88,17 +89,14 @@ class Lexicon:
         """All tokens, the last one of kind "end"."""
         text, found, at = source.text, [], 0
         for token in self._pattern.finditer(text):
-            start, end = token.span()
-            if start != at:
-                break
+            start, at = token.span()
             kind = token.lastgroup
+            if kind == "unreadable":
+                raise source.refusal(_unreadable(token[0]), start)
             if kind != "space":
-                found.append(Token(kind or "", token[0], start, end))
-                if kind in _NUMBERS and _WORD.match(text, end):
-                    raise source.refusal("a number and a name need something between them", end)
-            at = end
-        if at < len(text):
-            raise source.refusal(_unreadable(text[at]), at)
+                found.append(Token(kind or "", token[0], start, at))
+                if kind in _NUMBERS and _WORD.match(text, at):
+                    raise source.refusal("a number and a name need something between them", at)
         found.append(Token("end", "", at, at))
         return found
 

@@ -212,6 +212,8 @@ class Parser:
 
     def _prefix(self) -> Node:
         token = self._now
+        if token.kind == "end":
+            raise self.unexpected("a value")
         self._advance()
         match token.kind:
             case "name":
@@ -234,9 +236,7 @@ class Parser:
                 return ListOf(token.start, end, self._height(token.start, *items), items)
             case "{":
                 return self._map(token)
-        self._at -= 1
-        self._now = token
-        raise self.unexpected("a value")
+        raise self.unexpected("a value", token)
 
     def _named(self, token: Token) -> Node:
         if token.text in self.grammar.constants:
@@ -322,8 +322,9 @@ class Parser:
         self._advance()
         return token.end
 
-    def unexpected(self, wanted: str) -> InvalidExpression:
-        token = self._now
+    def unexpected(self, wanted: str, token: Token | None = None) -> InvalidExpression:
+        """The refusal of a token, by default the one that stands here."""
+        token = token or self._now
         found = "the text ends" if token.kind == "end" else f"there is `{token.text[:40]}`"
         return self.source.refusal(f"expected {wanted}, but {found}", token.start)
 

@@ -1,5 +1,7 @@
 """Nothing hostile runs for long or grows large: what a filter costs is counted, and the count is bounded."""
 
+from typing import Any
+
 import pytest
 
 from holdfast.errors import ExpressionBudget, InvalidExpression
@@ -90,7 +92,7 @@ def test_what_is_built_stays_small(text, growth):
     compiler = Compiler(source)
     run = compiler.code(Parser(source, CEL).whole()).run
     payload = {"s": "a" * 1000, "l": list(range(10_000))}
-    frame = [payload, DEFAULT_BUDGET, *[None] * (compiler.slots - FIRST_LOCAL)]
+    frame: list[Any] = [payload, DEFAULT_BUDGET, *[None] * (compiler.slots - FIRST_LOCAL)]
 
     try:
         made = sum(map(len, run(frame)))

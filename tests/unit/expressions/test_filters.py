@@ -235,6 +235,7 @@ def test_an_error_is_no_match_with_a_reason(text, words):
         ("input.s.matches()", "takes a text and a pattern"),
         ("matches(1, 'a')", "`matches` is not defined for int"),
         ("input.s.matches('" + "a" * 257 + "')", "256 bytes"),
+        (" || ".join(["input.s.matches('a{400}')"] * 3), "too large together"),
         ("input.x == '" + "a" * 4096 + "'", "4096 bytes"),
         ("input.x == 'é" + "é" * 2050 + "'", "4096 bytes"),
         ("'\ud800' == 'a'", "surrogate"),

@@ -5,11 +5,12 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidExpression
-from holdfast.expressions import Filter, compile_filter, equality_key, lookup
+from holdfast.expressions import compile_filter, equality_key, lookup
 from tests.unit.expressions.written import expressions, filters, objects, payloads
 
 
-def compiled(text: str) -> Filter | None:
+def compiled(text):
+    """The filter, or None where it is refused."""
     try:
         return compile_filter(text)
     except InvalidExpression as error:

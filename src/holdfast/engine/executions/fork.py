@@ -39,7 +39,7 @@ class Fork(Rebuild[ForkExecution]):
         )
         new = add_head(ws, beginning)
         rebuilding.take_over(ws, new, past.prefix, seed=old.id)
-        reset = WorkflowReset(from_execution_id=old.id, event_seq=new.last_seq, fork=True)
+        reset = WorkflowReset(from_execution_id=old.id, event_seq=new.last_seq, workflow_id=new.workflow_id, fork=True)
         rebuilding.go_on(ws, new, past.prefix, reset, carried)
         return StartAnswer(new_id, new.workflow_id, True)
 

@@ -46,7 +46,9 @@ class Reset(Rebuild[ResetExecution | RetryExecution]):
             # The last event of one that continued says who goes on in its place; that stays.
             old.successor = new_id
             ws.turn(old)
-        reset = WorkflowReset(from_execution_id=old.id, event_seq=new.last_seq, reason=request.reason)
+        reset = WorkflowReset(
+            from_execution_id=old.id, event_seq=new.last_seq, workflow_id=new.workflow_id, reason=request.reason
+        )
         rebuilding.go_on(ws, new, past.prefix, reset, carried)
         return StartAnswer(new_id, new.workflow_id, True)
 

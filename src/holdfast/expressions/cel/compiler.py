@@ -16,7 +16,7 @@ from holdfast.expressions.cel.budget import FIRST_LOCAL, PAYLOAD, Frame
 from holdfast.expressions.cel.functions import FORMS, FUNCTIONS, GLOBAL, MEMBER
 from holdfast.expressions.cel.macros import MACROS
 from holdfast.expressions.cel.operators import ARITHMETIC, NEGATION, Overloads
-from holdfast.expressions.cel.patterns import BadPattern, Pattern
+from holdfast.expressions.cel.patterns import MAX_TOGETHER, BadPattern, Pattern
 from holdfast.expressions.cel.values import TYPE_NAMES, CelType, UInt, kind_name, map_key, ordered
 from holdfast.expressions.lexer import Source
 from holdfast.expressions.syntax import (
@@ -63,6 +63,7 @@ class Compiler:
     def __init__(self, source: Source) -> None:
         self._source = source
         self._scope = {"input": PAYLOAD}
+        self._patterns = 0
         self.slots = FIRST_LOCAL
 
     def filter_code(self, node: Node) -> Code:
@@ -256,6 +257,9 @@ class Compiler:
             raise self._refuse(
                 f"the pattern can't be used: {bad} (character {bad.at + 1} of it)", pattern.start
             ) from None
+        self._patterns += compiled.size
+        if self._patterns > MAX_TOGETHER:
+            raise self._refuse("the patterns of this filter are too large together", pattern.start)
         return Code(runtime.matching(text.run, compiled), bool, _cost(text))
 
     def _has(self, node: Call) -> Code:

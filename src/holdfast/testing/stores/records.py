@@ -161,7 +161,7 @@ def every_kind_of_event() -> list[EventBody]:
         ev.ExternalSignalFailed(signal_no=1, failure=failure),
         ev.UpdateRequested(update_id="u", update_name="n", input=raw, carried_from=7),
         ev.CancelRequested(reason="why"),
-        ev.WorkflowReset(from_execution_id="f", event_seq=5, reason="why", fork=True),
+        ev.WorkflowReset(from_execution_id="f", event_seq=5, workflow_id="w", reason="why", fork=True),
         ev.WorkflowTerminated(reason="why", successor="s"),
         ev.WorkflowTimedOut(expires_at=START),
         ev.TaskScheduled(
