@@ -482,10 +482,9 @@ def _plain(value: Any) -> Any:
     """As it can be put into a result. Texts of errors may name lines, which are no part of what a program does."""
     if isinstance(value, BaseExceptionGroup):
         return [type(value).__name__, [_plain(error) for error in value.exceptions]]
-    if isinstance(value, HoldfastError):
-        return [type(value).__name__, value.code]
     if isinstance(value, BaseException):
-        return [type(value).__name__, str(value)[:40]]
+        text = value.code if isinstance(value, HoldfastError) else str(value)[:40]
+        return [type(value).__name__, text, type(value.__context__).__name__]
     if hasattr(value, "item_id"):
         return [value.index, value.item_id, value.status, _plain(value.result), _plain(value.error)]
     if isinstance(value, list | tuple):

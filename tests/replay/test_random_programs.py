@@ -139,11 +139,19 @@ def run_all(check: Check, count: int, part: int = 0, write: Callable[[int], Prog
     for number in range(part, count, PARTS):
         seed = SEED + number
         program = write(seed)
-        try:
-            check(program, seed)
-        except Exception as error:
+        error = failure(check, program, seed)
+        if error is not None:
             smallest = shrunk(program, partial(_checked, check, seed), type(error))
             raise AssertionError(explained(smallest, check, seed)) from error
+
+
+def failure(check: Check, program: Program, seed: int) -> Exception | None:
+    """What goes wrong. Programs are never run while an exception is handled: theirs would refer to it."""
+    try:
+        check(program, seed)
+    except Exception as error:
+        return error
+    return None
 
 
 def _checked(check: Check, seed: int, program: Program) -> World:
@@ -181,11 +189,10 @@ def _less(program: Program) -> Iterator[Program]:
 
 def explained(program: Program, check: Check, seed: int) -> str:
     """All one needs to find the fault."""
-    try:
-        check(program, seed)
-        fault = "(it does not fail again: something in it is not determined by the seed)"
-    except Exception as error:
-        fault = f"{type(error).__name__}: {error}"
+    error = failure(check, program, seed)
+    fault = (
+        f"{type(error).__name__}: {error}" if error is not None else "(not again: something besides the seed counts)"
+    )
     events = [f"  {event.seq:3} {event.type} {_shown(event)}" for event in World.latest]
     return "\n".join(
         [
@@ -248,9 +255,8 @@ def _finds(check: Check = replays, count: int = 400) -> str:
     """What the first failing program shows."""
     for seed in range(count):
         program = written(seed)
-        try:
-            check(program, seed)
-        except Exception as error:
+        error = failure(check, program, seed)
+        if error is not None:
             return explained(shrunk(program, partial(_checked, check, seed), type(error)), check, seed)
     raise AssertionError(f"none of {count} programs has noticed")
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
 import pytest
 
 from holdfast import EngineConfig, StoreConfig, WorkerConfig, WorkflowContext, workflow
+from holdfast.worker.host import REPLAY_ALWAYS
 from tests.conftest import OpenEngine, until
 
 
@@ -17,6 +19,7 @@ def keeping(programs: int) -> EngineConfig:
     )
 
 
+@pytest.mark.skipif(REPLAY_ALWAYS in os.environ, reason="the switch keeps no program at all")
 @pytest.mark.parametrize("programs", [0, 1, 3])
 async def test_programs_at_rest_are_kept_up_to_the_limit(engine: OpenEngine, programs: int):
     """Those that go on by themselves, too, count once they rest; none is left unclosed."""
