@@ -144,7 +144,7 @@ class Author:
                     "named_child",
                     number,
                     rng.choice(("one", "two")),
-                    rng.choice(("fail", "use_existing", "terminate")),
+                    rng.choice(("fail", "use_existing")),
                     rng.choice(("default", "cancel", "terminate", "abandon")),
                 ],
                 ["tell", self.target(), rng.choice(NAMES), number],

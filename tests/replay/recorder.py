@@ -9,6 +9,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +220,18 @@ async def fork(client: Client) -> str:
 @scene
 async def saga(client: Client) -> str:
     return await played(await client.start_workflow(corpus.trip))
+
+
+@scene
+async def waits(client: Client) -> str:
+    return await played(await client.start_workflow(corpus.waits, start_at=datetime.now(UTC) + timedelta(seconds=0.02)))
+
+
+@scene
+async def named(client: Client) -> str:
+    adopted = await client.start_workflow(corpus.child, "wait", workflow_id="there already")
+    await at_rest(adopted, "go")
+    return await played(await client.start_workflow(corpus.named, execution_timeout=60))
 
 
 async def record(name: str) -> str:

@@ -330,10 +330,10 @@ async def run_for_real(seed: int) -> None:
     rng = Random(f"real {seed}")
     program = written(seed)
     code = definition_of(program)
-    cached = rng.choice((0, 10_000))
-    config = EngineConfig(
-        store=StoreConfig(synchronous="normal"), worker=WorkerConfig(cached_executions=cached, shutdown_grace_s=0.2)
+    worker = WorkerConfig(
+        cached_executions=rng.choice((0, 1, 10_000, 10_000)), replay_always=rng.random() < 0.2, shutdown_grace_s=0.2
     )
+    config = EngineConfig(store=StoreConfig(synchronous="normal"), worker=worker)
     commits = Commits()
 
     def opened(url: str) -> Engine:
