@@ -75,5 +75,12 @@ async def until(condition: Callable[[], Any], *, timeout: float = PATIENCE_S) ->
         if answer:
             return answer
         if time.monotonic() > deadline:
-            raise AssertionError(f"still not so after {timeout} s: {inspect.getsource(condition).strip()}")
+            raise AssertionError(f"still not so after {timeout} s: {_text_of(condition)}")
         await asyncio.sleep(0.002)
+
+
+def _text_of(condition: Callable[[], Any]) -> str:
+    try:
+        return inspect.getsource(condition).strip()
+    except (OSError, TypeError):
+        return repr(condition)

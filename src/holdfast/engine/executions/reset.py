@@ -50,7 +50,9 @@ class Reset(Rebuild[ResetExecution | RetryExecution]):
         # What the new one receives again must not be received a third time, as a dead letter of the old one.
         again = (event.seq for event in carried if isinstance(event.body, SignalReceived))
         ws.changes.settled_letters.extend((old.id, seq) for seq in again)
-        reset = WorkflowReset(from_execution_id=old.id, event_seq=new.last_seq, reason=request.reason)
+        reset = WorkflowReset(
+            from_execution_id=old.id, event_seq=new.last_seq, workflow_id=new.workflow_id, reason=request.reason
+        )
         rebuilding.go_on(ws, new, prefix, reset, carried)
         return StartAnswer(new_id, new.workflow_id, True)
 
