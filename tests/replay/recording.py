@@ -19,9 +19,11 @@ from holdfast.frontends.python.definitions import workflow_definition
 from holdfast.frontends.python.program import program_maker
 from holdfast.model import commands as c
 from holdfast.model import events as e
+from holdfast.model.tokens import execution_key
 from holdfast.replay.journal import COMMAND_EVENTS, RECORDED_AS
 from holdfast.replay.machine import Machine
 from holdfast.replay.program import TurnResult
+from tests.conftest import SECRET
 
 Events = Sequence[e.HistoryEvent]
 OBSERVED_AS: dict[type[Any], type[e.TurnEvent]] = {c.ChangeState: e.StateChanged, c.ChangeMetadata: e.MetadataChanged}
@@ -60,7 +62,8 @@ class Commits:
 def machine_for(fn: Callable[..., Any], execution_id: str = "execution") -> Machine:
     definition = workflow_definition(fn)
     assert definition is not None
-    return Machine(program_maker(definition, "default", execution_id))
+    key = execution_key(SECRET.encode(), "default", execution_id)
+    return Machine(program_maker(definition, "default", execution_id, token_key=key))
 
 
 def replayed(fn: Callable[..., Any], history: Events, execution_id: str = "execution") -> Machine:
