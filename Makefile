@@ -24,9 +24,11 @@ setup: $(STAMP) ## create .venv with the project and its tools (again only when 
 run: $(STAMP) ## run the examples
 	@$(BIN)/python -m examples.run
 
-test: lint types imports ## prove everything: lint, types, import rules, all tests
+test: lint types imports ## prove everything: lint, types, import rules, all tests, and again with replay at every wait
 	@echo "test: all tests"
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@echo "test: engine and front-end again, every program rebuilt from its history at every wait"
+	@HOLDFAST_REPLAY_ALWAYS=1 $(BIN)/python -m pytest -q -m "not slow" $(PYTEST_ARGS) tests/unit/engine tests/unit/frontends
 
 check: lint types imports ## the quick proof: as test, without the slow tests
 	@echo "check: fast tests"

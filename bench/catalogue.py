@@ -30,6 +30,7 @@ _MODULES = {
     "query": "bench.query",
     "idle": "bench.idle",
     "storage": "bench.storage",
+    "filters": "bench.filters",
     "import": "bench.importing",
     "virtual_time": "bench.virtual_time",
 }

@@ -1,7 +1,7 @@
 """One workflow that starts many children at once and awaits them all.
 
-The aim is 2 s for 1,000 children; each child is an execution of its own with two events and a row in its parent's history
-for its start and its end.
+The aim is 2 s for 1,000 children; each child is an execution of its own with two events, and has two rows in its
+parent's history, for its start and its end.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ QUICK = {"children": 200}
 
 
 @workflow
-async def child(ctx: WorkflowContext, number: int) -> int:
+async def child(_: WorkflowContext, number: int) -> int:
     return 2 * number
 
 

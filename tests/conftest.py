@@ -21,7 +21,11 @@ settings.load_profile("holdfast")
 PATIENCE_S = 20.0
 
 # An fsync per commit proves nothing here, and a body that never ends must not hold up the end of its test.
-QUICK = EngineConfig(store=StoreConfig(synchronous="normal"), worker=WorkerConfig(shutdown_grace_s=0.2))
+# The secret is known, so that a replay gives the same tokens.
+SECRET = "the secret of all tests"
+QUICK = EngineConfig(
+    store=StoreConfig(synchronous="normal"), worker=WorkerConfig(shutdown_grace_s=0.2), secret_key=SECRET
+)
 
 
 class OpenEngine(Protocol):
@@ -75,5 +79,12 @@ async def until(condition: Callable[[], Any], *, timeout: float = PATIENCE_S) ->
         if answer:
             return answer
         if time.monotonic() > deadline:
-            raise AssertionError(f"still not so after {timeout} s: {inspect.getsource(condition).strip()}")
+            raise AssertionError(f"still not so after {timeout} s: {_text_of(condition)}")
         await asyncio.sleep(0.002)
+
+
+def _text_of(condition: Callable[[], Any]) -> str:
+    try:
+        return inspect.getsource(condition).strip()
+    except (OSError, TypeError):
+        return repr(condition)

@@ -335,6 +335,43 @@ async def broadcasts(ctx: WorkflowContext) -> list[Any]:
     return [won.index, await _ended(ctx.wait_for_broadcast("never", timeout=0.02))]
 
 
+# --- asyncio ------------------------------------------------------------------------------------------------------
+
+
+@workflow(kind="corpus.waits")
+async def waits(ctx: WorkflowContext) -> list[Any]:
+    """`asyncio.wait_for` beside others: its order must not depend on the version of Python."""
+    letters: asyncio.Queue[str] = asyncio.Queue()
+    ready = asyncio.Event()
+
+    async def write() -> None:
+        letters.put_nowait(await ctx.task(_upper, "a"))
+        ready.set()
+
+    async def wait(seconds: float) -> str:
+        return await asyncio.wait_for(letters.get(), seconds)
+
+    seen: list[Any] = list(
+        await asyncio.gather(
+            asyncio.wait_for(_twice(ctx, 1), 60), _twice(ctx, 2), wait(60), write(), asyncio.wait_for(ready.wait(), 60)
+        )
+    )
+    seen += await asyncio.gather(wait(0.01), ctx.child(child, "beside"), return_exceptions=True)
+    return [repr(found) for found in seen]
+
+
+@workflow(kind="corpus.named")
+async def named(ctx: WorkflowContext) -> list[Any]:
+    """Children with names: adopted, refused, signalled by name."""
+    adopted = ctx.child(child, "wait", workflow_id="there already", if_running="use_existing")
+    refused = await ctx.child(child, "wait", workflow_id="there already", propagate_failure=False)
+    await ctx.signal_external_workflow("there already", "go", "adopted")
+    seen: list[Any] = [await adopted, refused.status]
+    mine = ctx.child(child, "wait", workflow_id="mine", execution_timeout=60, metadata={"of": "named"}, priority=3)
+    await ctx.signal_external_workflow("mine", "go", "by name")
+    return [*seen, await mine, ctx.info.kind]
+
+
 WORKFLOWS: list[Any] = [
     steps,
     tasks,
@@ -354,5 +391,7 @@ WORKFLOWS: list[Any] = [
     promises,
     events,
     broadcasts,
+    waits,
+    named,
 ]
 TASKS: list[Any] = [double, fail, forever, undo, _upper]

@@ -8,7 +8,7 @@ makes another last command. `source` shows a program as the code it stands for.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -18,6 +18,7 @@ from holdfast.errors import HoldfastError
 
 Move = list[Any]
 Moves = list[Move]
+Change = Callable[[Move], Moves]
 
 NAMES = ("a", "b")
 HANDLED = ("h", "g")
@@ -43,9 +44,18 @@ async def act_as_task(number: int) -> int:
 
 @workflow(kind="kid")
 async def kid(ctx: WorkflowContext, number: int) -> int:
-    """A child. An odd number waits a moment, a negative one fails."""
-    if number % 2:
-        await ctx.sleep(0.001)
+    """A child. A negative number fails; others wait a moment, begin afresh, have a child, or wait for a call."""
+    match number:
+        case 1 | 5 | 9:
+            await ctx.sleep(number / 1000)
+        case 3 | 7:
+            await ctx.sleep(0.001)
+            ctx.continue_as_new(number - 3)
+        case 6:
+            return await ctx.child(kid, 1, on_parent_close="terminate")
+        case 8:
+            won = await ctx.race(ctx.wait_for_signal("a", int), ctx.sleep(0.005))
+            return 0 if won.index else int(won.result)
     return await act(number)
 
 
@@ -85,12 +95,17 @@ class Author:
             ["drain", name],
             ["count", name],
             ["chance"],
+            ["who"],
             ["state", key, number if rng.random() < 0.8 else None],
             ["metadata", key, str(number) if rng.random() < 0.8 else None],
             ["patched", rng.choice(("p", "q", "r"))],
             ["deprecate", rng.choice(("old", "older"))],
             ["take_back", self.future(), rng.random() < 0.5],
             ["leave", ["child", number]],
+            [
+                "leave",
+                ["named_child", number, rng.choice(("one", "two")), "fail", rng.choice(("default", "terminate"))],
+            ],
             ["leave", ["tell", self.target(), name, number]],
             ["leave", ["sleep", rng.randint(0, 9)]],
             ["put", number],
@@ -125,13 +140,20 @@ class Author:
                 ["signal", rng.choice(NAMES), None if rng.random() < 0.3 else 3],
                 ["child", number],
                 ["child_outcome", number],
+                [
+                    "named_child",
+                    number,
+                    rng.choice(("one", "two")),
+                    rng.choice(("fail", "use_existing")),
+                    rng.choice(("default", "cancel", "terminate", "abandon")),
+                ],
                 ["tell", self.target(), rng.choice(NAMES), number],
                 ["until", rng.randint(0, 6), rng.randint(0, 8)],
             )
         )
 
     def target(self) -> str:
-        return self.rng.choice(("me", "nobody", "kid"))
+        return self.rng.choice(("me", "my_name", "nobody", "kid", "one", "two"))
 
     def item(self, depth: int) -> Move:
         """One of several things awaited at once: what ctx gave, a coroutine, another composition."""
@@ -246,10 +268,16 @@ class Interpreter:
     def begin_child_outcome(self, number: int) -> Any:
         return self.ctx.child(kid, number, propagate_failure=False, on_parent_close="cancel")
 
+    def begin_named_child(self, number: int, name: str, if_running: str, on_parent_close: str) -> Any:
+        return self.ctx.child(
+            kid, number, workflow_id=name, if_running=if_running, on_parent_close=on_parent_close, metadata={"n": name}
+        )
+
     def begin_tell(self, target: str, name: str, number: int) -> Any:
         if target == "kid":
             return self.ctx.child(kid, 1).signal(name, number)
-        who = self.ctx.info.workflow_execution_id if target == "me" else target
+        info = self.ctx.info
+        who = {"me": info.workflow_execution_id, "my_name": info.workflow_id}.get(target, target)
         return self.ctx.signal_external_workflow(who, name, number)
 
     def begin_until(self, count: int, ms: int) -> Any:
@@ -266,6 +294,10 @@ class Interpreter:
     async def do_chance(self) -> Any:
         return [self.ctx.random.randint(0, 999), str(self.ctx.uuid4())]
 
+    async def do_who(self) -> Any:
+        info = self.ctx.info
+        return [info.workflow_execution_id, info.workflow_id, info.kind, info.parent_execution_id]
+
     async def do_state(self, key: str, value: Any) -> Any:
         if value is None:
             self.ctx.state.pop(key, None)
@@ -279,6 +311,10 @@ class Interpreter:
 
     async def do_patched(self, patch_id: str) -> Any:
         return self.ctx.patched(patch_id)
+
+    async def do_yes(self) -> bool:
+        """What `patched` was before."""
+        return False
 
     async def do_deprecate(self, patch_id: str) -> None:
         self.ctx.deprecate_patch(patch_id)
@@ -377,6 +413,11 @@ class Interpreter:
     async def do_if_patched(self, patch_id: str, then: Moves, otherwise: Moves) -> Any:
         return await self.make(then if self.ctx.patched(patch_id) else otherwise)
 
+    async def do_new_way(self, patch_id: str, moves: Moves) -> Any:
+        """What `if_patched` becomes when nobody goes the old way any more."""
+        self.ctx.deprecate_patch(patch_id)
+        return await self.make(moves)
+
     async def do_times(self, count: int, moves: Moves) -> Any:
         return [await self.make(moves) for _ in range(count)]
 
@@ -441,10 +482,9 @@ def _plain(value: Any) -> Any:
     """As it can be put into a result. Texts of errors may name lines, which are no part of what a program does."""
     if isinstance(value, BaseExceptionGroup):
         return [type(value).__name__, [_plain(error) for error in value.exceptions]]
-    if isinstance(value, HoldfastError):
-        return [type(value).__name__, value.code]
     if isinstance(value, BaseException):
-        return [type(value).__name__, str(value)[:40]]
+        text = value.code if isinstance(value, HoldfastError) else str(value)[:40]
+        return [type(value).__name__, text, type(value.__context__).__name__]
     if hasattr(value, "item_id"):
         return [value.index, value.item_id, value.status, _plain(value.result), _plain(value.error)]
     if isinstance(value, list | tuple):
@@ -502,6 +542,60 @@ class Handling:
 
 def definition_of(program: dict[str, Any]) -> Any:
     return Handling if program["class"] else plain
+
+
+# --- changing them ------------------------------------------------------------------------------------------------
+
+_OF_BRANCHES = frozenset({"gather", "first", "as_completed", "group"})
+
+
+def rewritten(moves: Moves, change: Change) -> Moves:
+    """Every move replaced by those that `change` gives for it, the inner ones first."""
+    return [new for move in moves for new in change(_rewritten_inside(move, change))]
+
+
+def _rewritten_inside(move: Move, change: Change) -> Move:
+    name = move[0]
+    if name == "may":
+        inner = rewritten([move[1]], change)
+        return ["may", inner[0] if len(inner) == 1 else ["times", 1, inner]]
+    if name == "together":
+        return ["together", _rewritten_together(move[1], change)]
+    if name in _OF_BRANCHES:
+        return [*move[:-1], [rewritten(branch, change) for branch in move[-1]]]
+    return [rewritten(part, change) if _is_moves(part) else part for part in move]
+
+
+def _rewritten_together(composition: Move, change: Change) -> Move:
+    kind, count, items = composition
+    done: list[Move] = []
+    for item in items:
+        if item[0] == "coro":
+            done.append(["coro", rewritten(item[1], change)])
+        else:
+            done.append(["together", _rewritten_together(item[1], change)] if item[0] == "together" else item)
+    return [kind, count, done]
+
+
+def _is_moves(part: Any) -> bool:
+    return isinstance(part, list) and bool(part) and isinstance(part[0], list)
+
+
+def smaller(part: list[Any]) -> Iterator[list[Any]]:
+    """With one thing less: a list without one of its members, or what a move contains in its place."""
+    is_list = not part or not isinstance(part[0], str)
+    for index, inner in enumerate(part):
+        if not isinstance(inner, list):
+            continue
+        before, after = part[:index], part[index + 1 :]
+        if is_list:
+            yield [*before, *after]
+            for held in inner[1:] if inner and isinstance(inner[0], str) else ():
+                if _is_moves(held) and isinstance(held[0][0], str):
+                    yield [*before, *held, *after]
+        if inner[:1] == ["may"]:
+            yield [*before, inner[1], *after]
+        yield from ([*before, less, *after] for less in smaller(inner))
 
 
 # --- showing them -------------------------------------------------------------------------------------------------

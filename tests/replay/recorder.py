@@ -9,6 +9,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -205,6 +206,18 @@ async def reset(client: Client) -> str:
 
 
 @scene
+async def fork(client: Client) -> str:
+    """A second execution with the past of another one, which goes on beside it."""
+    handle = await client.start_workflow(corpus.idle, workflow_id="first of two")
+    await at_rest(handle, "go")
+    fresh = await handle.fork(len(await handle.history()), workflow_id="second of two")
+    await fresh.signal("go", "both")
+    await handle.signal("go", "both")
+    await played(handle)
+    return await played(fresh)
+
+
+@scene
 async def saga(client: Client) -> str:
     return await played(await client.start_workflow(corpus.trip))
 
@@ -240,6 +253,18 @@ async def broadcasts(client: Client) -> str:
     await at_rest(handle, "left", "right")
     await client.broadcast("right")
     return await played(handle)
+
+
+@scene
+async def waits(client: Client) -> str:
+    return await played(await client.start_workflow(corpus.waits, start_at=datetime.now(UTC) + timedelta(seconds=0.02)))
+
+
+@scene
+async def named(client: Client) -> str:
+    adopted = await client.start_workflow(corpus.child, "wait", workflow_id="there already")
+    await at_rest(adopted, "go")
+    return await played(await client.start_workflow(corpus.named, execution_timeout=60))
 
 
 async def record(name: str) -> str:

@@ -9,7 +9,7 @@ same history.
 from __future__ import annotations
 
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 from msgspec import Raw
@@ -23,25 +23,29 @@ from holdfast.replay.journal import RECORDED_AS
 from holdfast.replay.machine import Machine
 from holdfast.testing.invariants import Record
 from tests.replay.programs import HANDLED, NAMES, definition_of
-from tests.replay.recording import machine_for
+from tests.replay.recording import OBSERVED_AS, machine_for, replayed
 
 START = 1_800_000_000_000_000
 MAX_EVENTS = 150
 CLOSE_ROUNDS = 3
 OOPS = Failure(type="ValueError", message="made up")
 CALLS = (e.SignalReceived, e.UpdateRequested, e.CancelRequested)
-OBSERVED_AS: dict[type[Any], type[e.TurnEvent]] = {c.ChangeState: e.StateChanged, c.ChangeMetadata: e.MetadataChanged}
 EXECUTION_ID = "01a1e247-0000-7000-8000-000000000000"
+OWN = (EXECUTION_ID, "w")
 
 
 class World:
-    """One execution. `cuts` are the lengths at which a crash could have cut its history."""
+    """One execution. `cuts` are the lengths at which a crash could have cut its history. `latest` is the history of the
+    world that was made last, to be shown when something fails."""
+
+    latest: ClassVar[list[e.HistoryEvent]] = []
 
     def __init__(self, program: dict[str, Any], rng: Random) -> None:
         self.rng = rng
         self.program = program
         self.code = definition_of(program)
         self.history: list[e.HistoryEvent] = []
+        World.latest = self.history
         self.stuck: ProgramError | None = None
         self._now = START
         self._inside: set[int] = set()
@@ -268,10 +272,10 @@ class World:
 
     def _deliver(self, command: c.SignalExternal) -> list[e.EventBody]:
         number = command.signal_no
-        if command.target != EXECUTION_ID and self.rng.random() < 0.3:
+        if command.target not in OWN and self.rng.random() < 0.3:
             return [e.ExternalSignalFailed(signal_no=number, failure=OOPS)]
         told = e.ExternalSignalDelivered(signal_no=number, target_execution_id="t", signal_event_sequence=1)
-        if command.target != EXECUTION_ID:
+        if command.target not in OWN:
             return [told]
         return [e.SignalReceived(signal_name=command.signal_name, signal_value=command.signal_value), told]
 
@@ -317,9 +321,7 @@ def rebuilt(world: World, *, program: dict[str, Any] | None = None, length: int 
     if program is not None:
         started = msgspec.structs.replace(history[0].body, input=_raw(program))
         history = [e.HistoryEvent(1, history[0].at, started), *history[1:]]
-    machine = machine_for(world.code, EXECUTION_ID)
-    machine.replay(history)
-    return machine
+    return replayed(world.code, history, EXECUTION_ID)
 
 
 def recorded(world: World) -> Record:

@@ -1,11 +1,15 @@
-"""Where a database file may lie."""
+"""Where a database file may lie, and who may open it."""
+
+import os
+import subprocess
+import sys
 
 import pytest
 
 from holdfast.config import StoreConfig
-from holdfast.errors import StorageError
+from holdfast.errors import EngineForked, StorageError
 from holdfast.store.sqlite import connections
-from holdfast.store.sqlite.places import network_file_system
+from holdfast.store.sqlite.places import OpenFiles, network_file_system
 from holdfast.store.sqlite.store import SqliteStore
 
 
@@ -44,3 +48,45 @@ async def test_a_network_file_system_is_refused(tmp_path, monkeypatch):
         await store.open(None)  # type: ignore[arg-type]  # refused before it is looked at
 
     assert [] == list(tmp_path.iterdir())
+
+
+def test_a_file_open_at_a_fork_is_refused_in_the_child(tmp_path, monkeypatch):
+    """SQLite's locks are in the parent's memory; other files, and files closed before the fork, may be opened."""
+    files = OpenFiles()
+    files.opened(tmp_path / "open.db")
+    files.opened(tmp_path / "closed.db")
+    files.closed(tmp_path / "closed.db")
+    monkeypatch.setattr("os.getpid", lambda: -1)
+
+    with pytest.raises(EngineForked, match=r"open\.db"):
+        files.opened(tmp_path / "open.db")
+    files.opened(tmp_path / "closed.db")
+    files.opened(tmp_path / "other.db")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_an_engine_in_a_forked_child(tmp_path):
+    """A real fork: the child is told at once instead of hanging on a lock that is never given back."""
+    script = """
+import asyncio, os, sys, warnings
+from holdfast import Engine
+from holdfast.errors import EngineForked
+warnings.simplefilter("ignore", DeprecationWarning)
+
+async def main():
+    async with Engine(sys.argv[1]):
+        if os.fork() == 0:
+            asyncio.events._set_running_loop(None)
+            try:
+                asyncio.run(Engine(sys.argv[1]).start_up())
+            except EngineForked as error:
+                print(error.code, flush=True)
+            os._exit(0)
+        os.wait()
+
+asyncio.run(main())
+"""
+    command = [sys.executable, "-c", script, f"sqlite:///{tmp_path / 'app.db'}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert "engine_forked" == done.stdout.strip()

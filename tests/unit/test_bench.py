@@ -29,6 +29,7 @@ MEASURED = [
     "query",
     "idle",
     "storage",
+    "filters",
     "import",
     "virtual_time",
 ]

@@ -48,7 +48,8 @@ class Source:
 
     def slice(self, start: int, end: int) -> str:
         """Part of the text on one line, as people want to read it back."""
-        return " ".join(self.text[start:end].split())
+        part = self.text[start:end]
+        return " ".join(part.split()) if "\n" in part or "\r" in part else part
 
 
 def _excerpt(line: str, at: int) -> str:
@@ -79,28 +80,28 @@ class Lexicon:
                     rf"(?P<int>0[xX][0-9a-fA-F]+{suffix}|[0-9]+{suffix})",
                     r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)",
                     f"(?P<op>{'|'.join(map(re.escape, longest_first))})",
+                    r"(?P<unreadable>[\s\S])",  # always matches, so that nothing is ever searched for further on
                 ]
             )
         )
 
     def tokens(self, source: Source) -> list[Token]:
         """All tokens, the last one of kind "end"."""
-        text, match, found, at = source.text, self._pattern.match, [], 0
-        while at < len(text):
-            token = match(text, at)
-            if token is None:
-                raise source.refusal(_unreadable(text[at]), at)
-            kind, end = token.lastgroup or "", token.end()
+        text, found, at = source.text, [], 0
+        for token in self._pattern.finditer(text):
+            start, at = token.span()
+            kind = token.lastgroup
+            if kind == "unreadable":
+                raise source.refusal(_unreadable(token[0]), start)
             if kind != "space":
-                found.append(Token(kind, token[0], at, end))
-                if kind in _WORDLIKE and _WORD.match(text, end):
-                    raise source.refusal("a number and a name need something between them", end)
-            at = end
+                found.append(Token(kind or "", token[0], start, at))
+                if kind in _NUMBERS and _WORD.match(text, at):
+                    raise source.refusal("a number and a name need something between them", at)
         found.append(Token("end", "", at, at))
         return found
 
 
-_WORDLIKE = frozenset({"double", "int"})
+_NUMBERS = frozenset({"double", "int"})
 _WORD = re.compile("[A-Za-z0-9_]")
 
 
@@ -115,7 +116,8 @@ def _quoted(*, escapes: bool) -> str:
 def _unreadable(char: str) -> str:
     if char in "\"'":
         return "the string that begins here is not closed"
-    return f"{char!r} has no meaning here"
+    meant = {"=": "==", "&": "&&", "|": "||"}.get(char)
+    return f"`{char}` has no meaning here" + (f": write `{meant}`" if meant else "")
 
 
 # --- literals -----------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ it may recurse. Runs of `&&` and of `||` are one node with many parts: sixty alt
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -127,6 +128,7 @@ class Parser:
         self.grammar = grammar
         self._tokens = grammar.lexicon.tokens(source)
         self._at = 0
+        self._now = self._tokens[0]
         self._depth = 0
 
     def whole(self) -> Node:
@@ -167,7 +169,7 @@ class Parser:
         return grammar.conditional if text == "?" else 0
 
     def _infix(self, left: Node, token: Token, binds: int) -> Node:
-        self._at += 1
+        self._advance()
         match token.text:
             case ".":
                 return self._member(left)
@@ -189,7 +191,7 @@ class Parser:
         name = self._now
         if name.kind != "name" or name.text in self.grammar.keywords:
             raise self.unexpected("the name of a field")
-        self._at += 1
+        self._advance()
         if self._now.text == "(" and self._now.kind == "op":
             return self._call(name, target)
         return Member(target.start, name.end, self._height(name.start, target), target, name.text)
@@ -204,13 +206,15 @@ class Parser:
     def _chain(self, left: Node, token: Token, binds: int) -> Node:
         parts = [left, self.expression(binds)]
         while self._now.text == token.text and self._now.kind == "op":
-            self._at += 1
+            self._advance()
             parts.append(self.expression(binds))
         return Chain(left.start, parts[-1].end, self._height(token.start, *parts), token.text, parts)
 
     def _prefix(self) -> Node:
         token = self._now
-        self._at += 1
+        if token.kind == "end":
+            raise self.unexpected("a value")
+        self._advance()
         match token.kind:
             case "name":
                 return self._named(token)
@@ -219,7 +223,7 @@ class Parser:
             case "int":
                 return self._integer(token, negative=False)
             case "double":
-                return Literal(token.start, token.end, 1, float(token.text))
+                return self._double(token, 1.0, token.start)
         if token.text in self.grammar.unary:
             return self._unary(token)
         match token.text:
@@ -232,8 +236,7 @@ class Parser:
                 return ListOf(token.start, end, self._height(token.start, *items), items)
             case "{":
                 return self._map(token)
-        self._at -= 1
-        raise self.unexpected("a value")
+        raise self.unexpected("a value", token)
 
     def _named(self, token: Token) -> Node:
         if token.text in self.grammar.constants:
@@ -247,13 +250,19 @@ class Parser:
     def _unary(self, token: Token) -> Node:
         following = self._now
         if token.text == "-" and following.kind == "int":
-            self._at += 1
+            self._advance()
             return self._integer(following, negative=True, start=token.start)
         if token.text == "-" and following.kind == "double":
-            self._at += 1
-            return Literal(token.start, following.end, 1, -float(following.text))
+            self._advance()
+            return self._double(following, -1.0, token.start)
         operand = self.expression(self.grammar.unary[token.text])
         return Unary(token.start, operand.end, self._height(token.start, operand), token.text, operand)
+
+    def _double(self, token: Token, sign: float, start: int) -> Literal:
+        value = float(token.text)
+        if math.isinf(value):
+            raise self.source.refusal("a number must fit into a double", token.start)
+        return Literal(start, token.end, 1, sign * value)
 
     def _integer(self, token: Token, *, negative: bool, start: int | None = None) -> Literal:
         text = token.text.lower()
@@ -270,7 +279,7 @@ class Parser:
         return Literal(begin, token.end, 1, -value if negative else value, unsigned)
 
     def _call(self, name: Token, target: Node | None) -> Node:
-        self._at += 1
+        self._advance()
         args, end = self._items(")", trailing=False)
         start = name.start if target is None else target.start
         children = args if target is None else [target, *args]
@@ -283,7 +292,7 @@ class Parser:
             items.append(self.expression(0))
             if self._now.text != ",":
                 break
-            self._at += 1
+            self._advance()
         return items, self.expect(closing)
 
     def _map(self, token: Token) -> Node:
@@ -294,27 +303,28 @@ class Parser:
             entries.append((key, self.expression(0)))
             if self._now.text != ",":
                 break
-            self._at += 1
+            self._advance()
         end = self.expect("}")
         height = self._height(token.start, *(node for entry in entries for node in entry))
         return MapOf(token.start, end, height, entries)
 
     # --- the ground
 
-    @property
-    def _now(self) -> Token:
-        return self._tokens[self._at]
+    def _advance(self) -> None:
+        self._at += 1
+        self._now = self._tokens[self._at]
 
     def expect(self, text: str) -> int:
         """Goes past an operator that has to stand here; its end."""
         token = self._now
         if token.kind != "op" or token.text != text:
             raise self.unexpected(f"`{text}`")
-        self._at += 1
+        self._advance()
         return token.end
 
-    def unexpected(self, wanted: str) -> InvalidExpression:
-        token = self._now
+    def unexpected(self, wanted: str, token: Token | None = None) -> InvalidExpression:
+        """The refusal of a token, by default the one that stands here."""
+        token = token or self._now
         found = "the text ends" if token.kind == "end" else f"there is `{token.text[:40]}`"
         return self.source.refusal(f"expected {wanted}, but {found}", token.start)
 

@@ -188,11 +188,13 @@ class CancelRequested(EventBody, frozen=True, kw_only=True):
 
 
 class WorkflowReset(EventBody, frozen=True, kw_only=True):
-    """All before this event was taken over from another execution, up to its event `event_seq`."""
+    """All before this event was taken over from another execution, up to its event `event_seq`; up to here the program
+    was that one, with its ids. From here on it is this one, under `workflow_id`."""
 
     TYPE = "WORKFLOW_RESET"
     from_execution_id: str
     event_seq: int
+    workflow_id: str = ""
     reason: str = ""
     fork: bool = False
 

@@ -48,6 +48,7 @@ class Machine:
         "_waiters",
         "dead",
         "ended",
+        "former",
         "frozen",
         "now",
         "replaying",
@@ -62,6 +63,8 @@ class Machine:
         self.frozen = False
         """While a query looks at the program: whatever would change it is refused."""
         self.started: e.WorkflowStarted | None = None
+        self.former: deque[str] = deque()
+        """The executions it still has to live through before it is its own: one for each reset ahead."""
         self._up_to = 0
         self._undelivered: list[e.HistoryEvent] = []
         self._signals: dict[str, deque[tuple[int, Payload]]] = {}
@@ -114,6 +117,7 @@ class Machine:
                     if type(body) is e.PatchMarked:
                         self._recorded_patches.add(body.patch_id)
         news = [event for event in history if type(event.body) in _DELIVER]
+        self.former = deque(event.body.from_execution_id for event in news if isinstance(event.body, e.WorkflowReset))
         seen = 0
         self.replaying = True
         self._turn = TurnResult(0)
@@ -189,6 +193,8 @@ class Machine:
             if type(event.body) is e.SignalReceived:
                 queue = self._signals.setdefault(event.body.signal_name, deque())
                 queue.append((event.seq, event.body.signal_value))
+            elif type(event.body) is e.WorkflowReset:
+                self._move(event.body)
         for event in batch:
             if self.ended:
                 break
@@ -272,6 +278,12 @@ class Machine:
 
     def _on_reset(self, event: e.HistoryEvent) -> None:
         """Nothing happens to the program; but a turn takes place, with whatever is new."""
+
+    def _move(self, reset: e.WorkflowReset) -> None:
+        """The turn that sees a reset is the first of the new execution, whatever else it sees."""
+        if self.former:
+            self.former.popleft()
+        self._program.move(reset)
 
     def _raise_if(self, error: BaseException | None) -> None:
         if error is not None:
@@ -450,6 +462,7 @@ class Machine:
         self.check_alive()
         if self._journal is not None and self._journal.next_is_patch(patch_id):
             self._command(c.MarkPatch(patch_id=patch_id, line=line))
+            self._patches[patch_id] = True
 
     # --- what others may see ---
 

@@ -16,6 +16,10 @@ class Program(Protocol):
 
     def cancel(self, reason: str) -> None: ...
 
+    def move(self, event: e.WorkflowReset) -> None:
+        """From here on it is another execution, which has taken over its past."""
+        ...
+
     def takes_signal(self, signal_name: str) -> bool:
         """Whether a handler takes signals of this name; else they wait in their queue."""
         ...

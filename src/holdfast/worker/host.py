@@ -43,6 +43,7 @@ class Host:
         "org",
         "registry",
         "replay_always",
+        "rested",
         "secret",
         "session",
         "threads",
@@ -72,6 +73,8 @@ class Host:
         self.nothing_held: asyncio.Event
         self.loop: asyncio.AbstractEventLoop
         self.threads: BodyThreads
+        self.rested: Callable[[], None]
+        """To be called when an execution has gone back to waiting: its program may be one too many to keep."""
 
     def token_key(self, execution_id: str) -> bytes:
         """What the tokens of an execution's promises are made from."""

@@ -43,6 +43,7 @@ class RunningStep:
         started_at = self._host.now()
         attempt = 1
         while True:
+            failure, again = None, False
             try:
                 result = encode(
                     await fn(*args) if is_async(fn) else await call_plain(self._host, fn, args),
@@ -50,21 +51,22 @@ class RunningStep:
                 )
             except HoldfastError as error:
                 # Ours, or raised through us: the value can't be kept, however often the step is run.
-                self._failed(attempt, started_at, failure_of(error))
-                return
+                failure = failure_of(error)
             except BaseException as error:
                 # Also CancelledError or SystemExit of its own making; but not when it was us, or the end of the loop.
                 if self._stopped or self._host.loop.is_closed():
                     raise
                 failure = failure_of(error)
-                if not request.retry.allows(failure, attempt):
-                    self._failed(attempt, started_at, failure)
-                    return
-                await self._host.sleep(request.retry.delay_s(attempt, request.name))
-                attempt += 1
-                continue
-            self._completed(attempt, started_at, result)
-            return
+                again = request.retry.allows(failure, attempt)
+            # Not while the exception is handled: the workflow goes on from here, and what it raises would refer to it.
+            if failure is None:
+                self._completed(attempt, started_at, result)
+                return
+            if not again:
+                self._failed(attempt, started_at, failure)
+                return
+            await self._host.sleep(request.retry.delay_s(attempt, request.name))
+            attempt += 1
 
     def _completed(self, attempts: int, started_at: int, result: Payload) -> None:
         request = self.request

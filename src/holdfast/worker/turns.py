@@ -95,6 +95,11 @@ class ExecutionRunner:
         self._lookers: tuple[Looker, ...] = ()
 
     @property
+    def idle(self) -> bool:
+        """Whether nothing would be lost if its program were thrown away."""
+        return not self.held and not self._busy and self._next is None
+
+    @property
     def busy(self) -> bool:
         """Whether a commit or a read is in flight."""
         return self._busy
@@ -341,6 +346,8 @@ class ExecutionRunner:
         if not done.cancelled() and self.held:
             self._take_answer(request, done, error)
         self._take_next()
+        if not self.held:
+            self._host.rested()
         if not self._busy:
             self._turn_away()
 

@@ -91,6 +91,7 @@ class Worker:
     async def start(self) -> None:
         host = self._host
         host.loop = asyncio.get_running_loop()
+        host.rested = self._evict
         host.threads = BodyThreads(host.config.task_threads)
         self._tasks = TaskRunner(host)
         self._pulse = Pulse(host, self._tasks, self._session_lost, self._tasks.stop_stale)
@@ -166,19 +167,20 @@ class Worker:
             propagate_child_failures=self._host.config.propagate_child_failures,
             token_key=self._host.token_key(work.execution_id),
         )
+        self._evict(room_for=1)
         runner = ExecutionRunner(self._host, work.execution_id, maker, definition.build, self._forget)
         self._runners[work.execution_id] = runner
-        if len(self._runners) > self._host.config.cached_executions:
-            self._evict()
         return runner
 
-    def _evict(self) -> None:
-        """Make room: the longest idle go first; those at work stay."""
-        for execution_id, runner in self._runners.items():
-            if not runner.held:
-                runner.evict()
-                del self._runners[execution_id]
-                return
+    def _evict(self, room_for: int = 0) -> None:
+        """Keep no more programs than allowed: the longest idle go first; those at work stay, and go when they rest."""
+        excess = len(self._runners) + room_for - self._host.config.cached_executions
+        if excess <= 0:
+            return
+        idle = [runner for runner in self._runners.values() if runner.idle]
+        for runner in idle[:excess]:
+            runner.evict()
+            del self._runners[runner.id]
 
     def _forget(self, runner: ExecutionRunner) -> None:
         self._runners.pop(runner.id, None)

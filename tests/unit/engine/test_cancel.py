@@ -58,7 +58,7 @@ async def test_cancel_raises_at_the_await_and_cleanup_may_wait(engine):
         try:
             await ctx.wait_for_signal("go")
         except asyncio.CancelledError:
-            cleaned.append("caught")
+            await ctx.run(cleaned.append, "caught")
             raise
         finally:
             await ctx.task(clean, "task")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Status, WorkflowContext, errors, task, workflow
+from holdfast import Status, WorkflowContext, errors, workflow
 from holdfast.model import events as e
 from holdfast.testing import invariants
 from tests.conftest import OpenEngine, until
@@ -73,7 +73,7 @@ async def leaves_and_fails(ctx: WorkflowContext, policy: str = "default") -> str
     raise ValueError("parent failed")
 
 
-ALL = [double, failing, waiting, asks_double, grandparent, catches, awaits, leaves, leaves_and_fails]
+ALL: list[Any] = [double, failing, waiting, asks_double, grandparent, catches, awaits, leaves, leaves_and_fails]
 
 
 async def test_a_child_gives_its_result(engine: OpenEngine):
@@ -236,14 +236,6 @@ async def test_fate_reaches_grandchildren(engine: OpenEngine):
         await child.result(timeout=20)
 
 
-@workflow
-async def family(ctx: WorkflowContext, how: str) -> str:
-    """Starts a child that ends as told, and closes at the same moment or later."""
-    child = ctx.child("failing" if how == "fails" else "double", *([] if how == "fails" else [1]))
-    await ctx.wait_for_signal("end")
-    return child.execution_id
-
-
 @pytest.mark.parametrize("how", ["completes", "fails", "is cancelled"])
 @pytest.mark.parametrize("first", ["child", "parent"])
 async def test_a_child_ends_while_its_parent_closes(engine: OpenEngine, how: str, first: str):
@@ -328,6 +320,7 @@ async def test_failures_can_be_looked_at_instead_of_raised(engine: OpenEngine):
     @workflow
     async def looks(ctx: WorkflowContext) -> str:
         found = await ctx.child(failing, "broken", propagate_failure=False)
+        assert isinstance(found.error, errors.ChildWorkflowFailed)
         return f"{found.status}: {found.error.error_type}"
 
     opened = await engine(workflows=[looks, failing])
@@ -355,11 +348,6 @@ async def test_a_parent_waits_for_a_child_that_continues_as_new(engine: OpenEngi
     handle = await opened.client.start_workflow(waits)
     assert 3 == await handle.result()
     assert [] == invariants.check(await invariants.read(opened.storage))
-
-
-@task
-async def slow(number: int) -> int:
-    return number
 
 
 async def test_many_children(engine: OpenEngine):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from typing import Any
 
 import pytest
@@ -34,7 +35,7 @@ async def collects(ctx: WorkflowContext, seen: list[int]) -> list[int]:
         if value < 0:
             return seen
         seen.append(value)
-    ctx.continue_as_new(seen)
+    return ctx.continue_as_new(seen)
 
 
 async def runs_of(client: Any, workflow_id: str) -> list[str]:
@@ -50,7 +51,7 @@ async def test_each_run_has_its_own_history(engine: OpenEngine):
     assert handle.id == runs[0]
     assert 3 == len(runs)
     assert await handle.status() is Status.CONTINUED
-    for before, after in zip(runs, runs[1:], strict=False):
+    for before, after in itertools.pairwise(runs):
         end = (await opened.client.history(before))[-1].body
         begin = (await opened.client.history(after))[0].body
         assert isinstance(end, e.WorkflowContinued)

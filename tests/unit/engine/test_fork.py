@@ -60,7 +60,10 @@ async def test_at_every_event_where_a_turn_ends(engine, database):
         assert result == await fork.result(timeout=20), seq
         assert fork.id == fork.workflow_id
         new = await fork.history()
-        assert e.WorkflowReset(from_execution_id=handle.id, event_seq=seq, fork=True) == new[seq].body
+        expected = e.WorkflowReset(
+            from_execution_id=handle.id, event_seq=seq, workflow_id=fork.workflow_id or "", fork=True
+        )
+        assert expected == new[seq].body
         check_whole(asks, new, fork.id)
     assert original == await running.client.executions.get("default", handle.id)
     assert history == await handle.history()
@@ -78,7 +81,8 @@ async def test_two_ways_from_one_point(engine):
     fork = await handle.fork(at_event=seq, workflow_id="v")
 
     assert ("v", {"team": "blue", "found": "2"}) == (fork.workflow_id, (await fork.describe()).metadata)
-    assert "v" == (await fork.history())[0].body.workflow_id
+    began = (await fork.history())[0].body
+    assert ("w", "v") == (began.workflow_id, (await fork.history())[seq].body.workflow_id)
     assert fork.id == (await running.client.find_workflow("v")).id
     await fork.signal("first", "there")
     for both in (handle, fork):

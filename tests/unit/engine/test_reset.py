@@ -75,7 +75,10 @@ async def test_at_every_valid_event_the_result_is_the_same(engine):
         new = await again.history()
         copied = [(event.seq, event.at, event.body) for event in history[1:seq]]
         assert copied == [(event.seq, event.at, event.body) for event in new[1:seq]]
-        assert e.WorkflowReset(from_execution_id=handle.id, event_seq=seq) == new[seq].body
+        assert (
+            e.WorkflowReset(from_execution_id=handle.id, event_seq=seq, workflow_id=again.workflow_id or "")
+            == new[seq].body
+        )
         check_whole(busy, new, again.id)
     await check_all(running)
 
@@ -450,7 +453,7 @@ async def test_the_deadline_stays_while_it_lies_ahead(engine):
     now = [1_800_000_000_000_000]
     running = await engine(workflows=[busy], tasks=[double], clock=lambda: now[0])
     handle = await running.client.start_workflow(busy, 1, execution_timeout=timedelta(hours=2))
-    (first,) = await running.storage.timers("default", handle.id)
+    (first,) = await deadlines(running, handle)
     now[0] += 3600 * 10**6
     again = await handle.reset(to_event=1)
     assert [first.fire_at] == [row.fire_at for row in await deadlines(running, again)]
@@ -465,3 +468,32 @@ async def test_the_deadline_stays_while_it_lies_ahead(engine):
 
 async def deadlines(running: Engine, handle):
     return [row for row in await running.storage.timers("default", handle.id) if row.timer_no == 0]
+
+
+async def test_its_past_is_lived_through_with_the_ids_it_had_then(engine):
+    """Code that looks at its own ids goes the same way again; what comes after the reset sees the new ones."""
+
+    async def told(text: str) -> str:
+        return text
+
+    @workflow
+    async def looks(ctx: WorkflowContext) -> list[str]:
+        seen = [ctx.info.workflow_execution_id]
+        await ctx.run(told, "x", name=f"step of {ctx.info.workflow_execution_id}")
+        await ctx.signal_external_workflow(ctx.info.workflow_id, "note", ctx.info.workflow_execution_id)
+        await ctx.wait_for_signal("go")
+        seen.append(ctx.info.workflow_execution_id)
+        await ctx.run(told, "y", name=f"step of {ctx.info.workflow_execution_id}")
+        await ctx.wait_for_signal("go")
+        return [*seen, ctx.info.workflow_execution_id]
+
+    running = await engine(workflows=[looks])
+    first = await running.client.start_workflow(looks)
+    await waiting_for(first, "signal")
+    second = await first.reset(to_event=(await first.history())[-1].seq)
+    await second.signal("go")
+    await waiting_for(second, "signal")
+    third = await second.fork(at_event=(await second.history())[-1].seq, workflow_id="another")
+    await third.signal("go")
+    assert [first.id, second.id, third.id] == await third.result(timeout=20)
+    check_whole(looks, await third.history(), third.id)

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -500,7 +501,8 @@ async def test_a_look_at_other_processes_that_failed_is_taken_again(engine, monk
     handle = await cart((await engine(workflows=[Cart])).client)
     lone = await engine()
     started = await lone.client.workflow(handle.id).start_update("check_out", timeout=10)
-    store, failed = lone._local.store, []
+    store = lone._local.store
+    failed: list[Any] = []
     executions = store.executions
 
     async def busy(org, ids):

@@ -78,8 +78,8 @@ FULL = [
     ),
     (e.CancelRequested(reason="why"), '{"reason":"why"}'),
     (
-        e.WorkflowReset(from_execution_id="f", event_seq=5, reason="why", fork=True),
-        '{"from_execution_id":"f","event_seq":5,"reason":"why","fork":true}',
+        e.WorkflowReset(from_execution_id="f", event_seq=5, workflow_id="w", reason="why", fork=True),
+        '{"from_execution_id":"f","event_seq":5,"workflow_id":"w","reason":"why","fork":true}',
     ),
     (e.WorkflowTerminated(reason="why", successor="s"), '{"reason":"why","successor":"s"}'),
     (e.WorkflowTimedOut(expires_at=9), '{"expires_at":9}'),

@@ -372,7 +372,11 @@ COMPLETED = e.UpdateCompleted(up_to=2, update_id="u")
 FAILED = e.UpdateFailed(up_to=2, update_id="u", failure=OOPS)
 
 
-@pytest.mark.parametrize("answers", [(), (ACCEPTED,), (REJECTED,), (ACCEPTED, COMPLETED), (ACCEPTED, FAILED)], ids=str)
+@pytest.mark.parametrize(
+    "answers",
+    [(), (ACCEPTED,), (REJECTED,), (ACCEPTED, COMPLETED), (ACCEPTED, FAILED)],
+    ids=lambda answers: "-".join(answer.TYPE for answer in answers) or "none",
+)
 def test_an_answered_update_is_sound(answers: tuple[e.EventBody, ...]):
     """Rejected, or accepted and then completed or failed; it may still be at work."""
     assert [] == check([record("a", started(), ASKED, *answers)])

@@ -40,7 +40,7 @@ class Fork(Rebuild[ForkExecution]):
         new = add_head(ws, beginning)
         prefix = self.prefix_for(new_id)
         rebuilding.take_over(ws, new, prefix, seed=old.id)
-        reset = WorkflowReset(from_execution_id=old.id, event_seq=new.last_seq, fork=True)
+        reset = WorkflowReset(from_execution_id=old.id, event_seq=new.last_seq, workflow_id=new.workflow_id, fork=True)
         rebuilding.go_on(ws, new, prefix, reset, carried)
         return StartAnswer(new_id, new.workflow_id, True)
 

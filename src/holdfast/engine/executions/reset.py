@@ -54,7 +54,9 @@ class Reset(Rebuild[ResetExecution | RetryExecution]):
             old.successor = new_id
             ws.turn(old)
         self._settle_letters(ws, old, carried)
-        reset = WorkflowReset(from_execution_id=old.id, event_seq=new.last_seq, reason=request.reason)
+        reset = WorkflowReset(
+            from_execution_id=old.id, event_seq=new.last_seq, workflow_id=new.workflow_id, reason=request.reason
+        )
         rebuilding.go_on(ws, new, prefix, reset, carried)
         return StartAnswer(new_id, new.workflow_id, True)
 

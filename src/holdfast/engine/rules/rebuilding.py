@@ -300,9 +300,7 @@ def with_tokens(prefix: Prefix, token_hash: Callable[[str], str]) -> Prefix:
 
 def take_over(ws: Workspace, execution: Execution, prefix: Prefix, *, seed: str) -> None:
     """Give a new head the events of the past. They go straight into the history: its worker has to replay them."""
-    started = msgspec.structs.replace(
-        prefix.started, workflow_id=execution.workflow_id, request_id=None, seed=prefix.started.seed or seed
-    )
+    started = msgspec.structs.replace(prefix.started, request_id=None, seed=prefix.started.seed or seed)
     first = HistoryEvent(1, prefix.events[0].at, started)
     ws.changes.events.extend((execution.id, event) for event in (first, *prefix.events[1:]))
     execution.last_seq = prefix.events[-1].seq

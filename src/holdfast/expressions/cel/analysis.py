@@ -94,8 +94,7 @@ def equality_key(value: Any) -> str | None:
     if kind is bool:
         return "true" if value else "false"
     if kind is str:
-        data = value.encode("utf-8", "surrogatepass")
-        return f"s:{value}" if len(data) <= _LONG and "\0" not in value else f"h:{sha256(data).hexdigest()}"
+        return f"s:{value}" if len(value) <= _LONG and _storable(value) else _hashed("h:", value)
     if kind is int or kind is UInt:
         return _number_key(int(value))
     return _double_key(value) if kind is float else None
@@ -109,4 +108,13 @@ def _double_key(value: float) -> str:
 
 def _number_key(value: int) -> str:
     """Large numbers in hexadecimal: Python refuses to write thousands of decimal digits."""
-    return f"n:{value}" if -(1 << 64) < value < 1 << 64 else f"n:h{sha256(hex(value).encode()).hexdigest()}"
+    return f"n:{value}" if -(1 << 64) < value < 1 << 64 else _hashed("n:h", hex(value))
+
+
+def _hashed(prefix: str, text: str) -> str:
+    return prefix + sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _storable(text: str) -> bool:
+    """Whether every database takes the text as it is."""
+    return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from holdfast.errors import InvalidExpression
+from holdfast.errors import ExpressionFailed, InvalidExpression
 from holdfast.expressions.cel import runtime
 from holdfast.expressions.cel.budget import FIRST_LOCAL, PAYLOAD, Frame
 from holdfast.expressions.cel.functions import FORMS, FUNCTIONS, GLOBAL, MEMBER
 from holdfast.expressions.cel.macros import MACROS
 from holdfast.expressions.cel.operators import ARITHMETIC, NEGATION, Overloads
-from holdfast.expressions.cel.patterns import BadPattern, Pattern
+from holdfast.expressions.cel.patterns import MAX_TOGETHER, BadPattern, Pattern
 from holdfast.expressions.cel.values import TYPE_NAMES, CelType, UInt, kind_name, map_key, ordered
 from holdfast.expressions.lexer import Source
 from holdfast.expressions.syntax import (
@@ -39,6 +39,7 @@ Kind = type | None
 
 _ITERABLE: frozenset[Kind] = frozenset({None, list, dict})
 _BOOLEAN: frozenset[Kind] = frozenset({None, bool})
+_FOLDING_BUDGET = 1000
 _TYPE_VALUES = {name: CelType(name) for name in TYPE_NAMES.values()}
 
 
@@ -62,6 +63,7 @@ class Compiler:
     def __init__(self, source: Source) -> None:
         self._source = source
         self._scope = {"input": PAYLOAD}
+        self._patterns = 0
         self.slots = FIRST_LOCAL
 
     def filter_code(self, node: Node) -> Code:
@@ -114,9 +116,8 @@ class Compiler:
     # --- reaching into values
 
     def _member(self, node: Member) -> Code:
-        qualified = _dotted(node)
-        if qualified in _TYPE_VALUES:
-            return constant(_TYPE_VALUES[qualified])
+        if node.name in {"Timestamp", "Duration"} and _dotted(node) in _TYPE_VALUES:
+            return constant(_TYPE_VALUES[_dotted(node)])
         self._check_name(node.name, node.end - len(node.name))
         target = self._container(node.target, f"the field `{node.name}`")
         return Code(runtime.member(target.run, node.name, self._text(node.target)), None, _cost(target))
@@ -145,7 +146,7 @@ class Compiler:
 
     def _text(self, node: Node) -> Callable[[], str]:
         """The words of a node, for a message that is rarely needed."""
-        return lambda: self._source.slice(node.start, node.end)
+        return lambda: self._source.slice(node.start, min(node.end, node.start + 80))
 
     # --- operators
 
@@ -213,7 +214,17 @@ class Compiler:
         codes = [self.code(arg) for arg in args]
         if node.name in {"dyn", "type"}:
             return self._of_any_type(node, codes)
-        return self._applied(node.name, FUNCTIONS[node.name], codes, node.at)
+        code = self._applied(node.name, FUNCTIONS[node.name], codes, node.at)
+        if node.name in {"timestamp", "duration"} and codes[0].constant:
+            return self._folded(code, node)
+        return code
+
+    def _folded(self, code: Code, node: Call) -> Code:
+        """A time that is written out is read once, and a misspelt one refused at once."""
+        try:
+            return constant(code.run([None, _FOLDING_BUDGET]))
+        except ExpressionFailed as error:
+            raise self._refuse(error.message, node.args[0].start) from None
 
     def _unknown(self, node: Call, form: str) -> InvalidExpression:
         if node.name in FORMS:
@@ -246,6 +257,9 @@ class Compiler:
             raise self._refuse(
                 f"the pattern can't be used: {bad} (character {bad.at + 1} of it)", pattern.start
             ) from None
+        self._patterns += compiled.size
+        if self._patterns > MAX_TOGETHER:
+            raise self._refuse("the patterns of this filter are too large together", pattern.start)
         return Code(runtime.matching(text.run, compiled), bool, _cost(text))
 
     def _has(self, node: Call) -> Code:

@@ -116,7 +116,7 @@ CONVERSIONS: dict[str, Overloads] = {
     "uint": {
         (int,): Overload(lambda _, value: checked_uint(value), UInt),
         (UInt,): Overload(lambda _, value: value, UInt),
-        (float,): Overload(lambda _, value: checked_uint(_truncated(value)), UInt),
+        (float,): Overload(lambda _, value: checked_uint(_truncated(value) if value >= 0 else -1), UInt),
         (str,): Overload(lambda _, value: checked_uint(_whole(value)), UInt),
     },
     "double": {

@@ -35,6 +35,7 @@ from holdfast.expressions.syntax import (
 )
 
 _SHOWN = 60
+_LONG = 200
 _FACTS = 4
 _PARTS = 5
 
@@ -49,10 +50,20 @@ class Finding(NamedTuple):
 
     @property
     def text(self) -> str:
+        source = self.source if len(self.source) <= _LONG else f"{self.source[:_LONG]}…"
         if self.outcome == "error":
-            return f"{self.source} failed: {self.error}"
-        facts = [f"{path} is {value}" for path, value in self.facts[:_FACTS] if path != self.source]
-        return f"{self.source} was {self.outcome}" + (f": {', '.join(facts)}" if facts else "")
+            # What is missing is what the error says already.
+            facts = [fact for fact in self._facts() if not fact.endswith(" is missing")]
+            return f"{source} failed: {self.error}" + (f" ({', '.join(facts)})" if facts else "")
+        facts = self._facts()
+        return f"{source} was {self.outcome}" + (f": {', '.join(facts)}" if facts else "")
+
+    def _facts(self) -> list[str]:
+        return [
+            f"{path} is {value}"
+            for path, value in self.facts[:_FACTS]
+            if path != self.source or self.outcome == "error"
+        ]
 
 
 class Explanation(NamedTuple):
@@ -67,12 +78,9 @@ def explain(text: str, payload: Any, matched: bool, error: str | None, budget: i
     """The parts evaluated one by one, all of them within one budget."""
     search = _Search(Source(text), payload, budget)
     tree = Parser(search.source, CEL).whole()
-    try:
-        findings = tuple(search.finding(part) for part in conjuncts(tree))
-    except ExpressionBudget:
-        findings = ()
+    findings = tuple(search.findings(tree))
     if matched:
-        return Explanation(True, f"matched: {search.text(tree)}", findings)
+        return Explanation(True, "; ".join(part.text for part in findings[:_PARTS]) or "matched", findings)
     deciding = [part for part in findings if part.outcome == "false"] or [
         part for part in findings if part.outcome == "error"
     ]
@@ -94,7 +102,15 @@ class _Search:
     def text(self, node: Node) -> str:
         return self.source.slice(node.start, node.end)
 
-    def finding(self, node: Node) -> Finding:
+    def findings(self, tree: Node) -> Iterator[Finding]:
+        """One for each conjunct, as far as the budget goes."""
+        try:
+            for part in conjuncts(tree):
+                yield self._finding(part)
+        except ExpressionBudget:
+            return
+
+    def _finding(self, node: Node) -> Finding:
         text = self.text(node)
         try:
             answer = self._value(node)
@@ -199,7 +215,8 @@ def shown(value: Any) -> str:
         case int():
             return str(value) if abs(value) < 1 << 64 else "a very large number"
         case str():
-            return json.dumps(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…", ensure_ascii=False)
+            part = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
+            return json.dumps(part, ensure_ascii=False).encode("utf-8", "replace").decode()
         case Timestamp():
             return timestamp_text(value)
         case Duration():

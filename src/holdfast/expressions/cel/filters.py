@@ -83,14 +83,26 @@ def compile_filter(text: str) -> Filter:
 
 
 def _compiled(text: str) -> Filter:
-    size = len(text.encode("utf-8", "surrogatepass"))
-    if size > MAX_BYTES:
-        raise InvalidExpression(f"a filter may have {MAX_BYTES} bytes, this one has {size}: test less, or split it")
     source = Source(text)
+    _check_characters(source)
     tree = Parser(source, CEL).whole()
     compiler = Compiler(source)
     code = compiler.filter_code(tree)
     return Filter(text, code, compiler.slots, required_equalities(tree))
+
+
+def _check_characters(source: Source) -> None:
+    """A filter is stored: what a database would refuse is refused here."""
+    try:
+        size = len(source.text.encode())
+    except UnicodeEncodeError as error:
+        raise source.refusal("half of a surrogate pair is not a character", error.start) from None
+    if size > MAX_BYTES:
+        raise InvalidExpression(f"a filter may have {MAX_BYTES} bytes, this one has {size}: ask for less")
+    if "\0" in source.text:
+        raise source.refusal(
+            "a filter can't contain the character 0; in a string, write \\x00", source.text.index("\0")
+        )
 
 
 # A long text makes hundreds of closures: few of these are kept, so that nobody can fill the memory with filters. Of the

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from holdfast.errors import ExpressionFailed
 from holdfast.expressions.cel.budget import Frame, charge, charge_copy
-from holdfast.expressions.cel.times import instant, span
+from holdfast.expressions.cel.times import between, instant, span
 from holdfast.expressions.cel.values import INT_MAX, INT_MIN, UINT_MAX, Duration, Timestamp, UInt
 
 
@@ -50,6 +50,8 @@ def _remainder(left: int, right: int) -> int:
     """With the sign of the left side."""
     if right == 0:
         raise ExpressionFailed("remainder of a division by zero")
+    if left == INT_MIN and right == -1:
+        raise ExpressionFailed("a whole number does not fit into 64 bits")  # the quotient does not, and so CEL says
     rest = abs(left) % abs(right)
     return -rest if left < 0 else rest
 
@@ -125,7 +127,7 @@ ARITHMETIC["+"] |= {
     (Duration, Duration): Overload(lambda _, one, two: span(one.nanos + two.nanos), Duration),
 }
 ARITHMETIC["-"] |= {
-    (Timestamp, Timestamp): Overload(lambda _, to, since: span(to.nanos - since.nanos), Duration),
+    (Timestamp, Timestamp): Overload(lambda _, to, since: between(to, since), Duration),
     (Timestamp, Duration): Overload(lambda _, at, by: instant(at.nanos - by.nanos), Timestamp),
     (Duration, Duration): Overload(lambda _, one, two: span(one.nanos - two.nanos), Duration),
 }

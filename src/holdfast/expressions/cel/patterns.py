@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 MAX_BYTES = 256
 MAX_PROGRAM = 512
+MAX_TOGETHER = 1024
+"""Of all patterns in one filter: what they prepare at their first use is not counted as steps."""
 _MAX_REPEAT = 1000
 _MAX_NESTING = 30
 _MAX_REMEMBERED = 1024
@@ -60,10 +62,6 @@ def _either(one: _Piece, two: _Piece) -> _Piece:
     return [_Fork(1, len(one) + 2), *one, _Fork(len(two) + 1, len(two) + 1), *two]
 
 
-def _optional(piece: _Piece) -> _Piece:
-    return [_Fork(1, len(piece) + 1), *piece]
-
-
 def _star(piece: _Piece) -> _Piece:
     return [_Fork(1, len(piece) + 2), *piece, _Fork(-len(piece) - 1, -len(piece) - 1)]
 
@@ -72,10 +70,9 @@ def _repeat(piece: _Piece, low: int, high: int | None) -> _Piece:
     """So many times; None as the upper bound is without end."""
     if high is None:
         return [*piece * low, *_star(piece)]
-    tail: _Piece = []
-    for _ in range(high - low):
-        tail = _optional([*piece, *tail])
-    return [*piece * low, *tail]
+    width, most = len(piece) + 1, high - low
+    optional = [part for number in range(most) for part in (_Fork(1, (most - number) * width), *piece)]
+    return [*piece * low, *optional]
 
 
 # --- reading a pattern --------------------------------------------------------------------------------------------
@@ -144,7 +141,8 @@ class _Reader:
         while self._next() not in {"", "|", ")"}:
             begin = self._at
             piece = self._atom()
-            found = self._bounded([*found, *self._repeated(piece, begin)])
+            found += self._repeated(piece, begin)
+            self._bounded(found)
         return found
 
     def _bounded(self, piece: _Piece) -> _Piece:
@@ -325,7 +323,7 @@ class Pattern:
     eight at a time; a character then keeps the places that take it, and moving on is a shift by one.
     """
 
-    __slots__ = ("_bounds", "_checks", "_closures", "_kept", "_program", "_remembered", "cost")
+    __slots__ = ("_bounds", "_checks", "_closures", "_kept", "_program", "_remembered", "_takers", "cost", "size")
 
     def __init__(self, text: str) -> None:
         if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
@@ -335,9 +333,14 @@ class Pattern:
         ranges = [one for found in self._program if isinstance(found, _Take) for one in found.ranges]
         edges = {edge for low, high in (*ranges, *_WORD, (10, 10)) for edge in (low, high + 1)}
         self._bounds = sorted(edges)
+        self._takers: dict[Ranges, int] = {}
+        for place, found in enumerate(self._program):
+            if isinstance(found, _Take):
+                self._takers[found.ranges] = self._takers.get(found.ranges, 0) | 1 << place
         self._kept: list[tuple[int, int] | None] = [None] * (len(self._bounds) + 1)
         self._closures: dict[int, list[int]] = {}
         self._remembered: dict[tuple[int, int, int], int] = {}
+        self.size = len(self._program)
         self.cost = 2 + len(self._program) // 4
         """Steps for a character."""
 
@@ -360,15 +363,9 @@ class Pattern:
         kept = self._kept[number]
         if kept is None:
             kind = _NEWLINE if char == 10 else _WORDLIKE if _within(char, _WORD) else _OTHER
-            kept = self._kept[number] = (kind, self._takers(char))
+            takers = sum(places for ranges, places in self._takers.items() if _within(char, ranges))
+            kept = self._kept[number] = (kind, takers)
         return kept
-
-    def _takers(self, char: int) -> int:
-        return sum(
-            1 << place
-            for place, found in enumerate(self._program)
-            if isinstance(found, _Take) and _within(char, found.ranges)
-        )
 
     def _reached(self, places: int, before: int, after: int) -> int:
         sides = before * 4 + after if self._checks else 0

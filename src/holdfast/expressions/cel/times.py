@@ -10,7 +10,7 @@ import re
 from datetime import date
 
 from holdfast.errors import ExpressionFailed
-from holdfast.expressions.cel.values import Duration, Timestamp
+from holdfast.expressions.cel.values import INT_MAX, INT_MIN, Duration, Timestamp
 
 _SECOND = 1_000_000_000
 _DAY = 86_400
@@ -40,6 +40,14 @@ def instant(nanos: int) -> Timestamp:
 def span(nanos: int) -> Duration:
     if not -_LONGEST <= nanos <= _LONGEST:
         raise ExpressionFailed("a duration must be shorter than 10,000 years")
+    return Duration(nanos)
+
+
+def between(end: Timestamp, start: Timestamp) -> Duration:
+    """A difference has 64 bits of nanoseconds, which is 292 years."""
+    nanos = end.nanos - start.nanos
+    if not INT_MIN <= nanos <= INT_MAX:
+        raise ExpressionFailed("two timestamps are more than 292 years apart")
     return Duration(nanos)
 
 

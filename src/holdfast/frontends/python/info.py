@@ -39,11 +39,11 @@ class WorkflowInfo:
     expires_at: datetime | None = None
 
 
-def info_of(org: str, execution_id: str, event: e.WorkflowStarted, started_at: int) -> WorkflowInfo:
+def info_of(org: str, execution_id: str, workflow_id: str, event: e.WorkflowStarted, started_at: int) -> WorkflowInfo:
     return WorkflowInfo(
         org=org,
         workflow_execution_id=execution_id,
-        workflow_id=event.workflow_id,
+        workflow_id=workflow_id,
         kind=event.kind,
         version=event.version,
         queue=event.queue,

@@ -18,12 +18,15 @@ from holdfast.frontends.python.lines import calling_line
 from holdfast.frontends.python.loop import DeterministicLoop, foreign_wait
 from holdfast.frontends.python.messages import Inbox
 from holdfast.frontends.python.state import DurableState
+from holdfast.frontends.python.wait_for import settle_wait_for
 from holdfast.model import commands as c
 from holdfast.model import events as e
 from holdfast.model.payloads import decode, encode
 from holdfast.model.tokens import REPLAY_KEY
 from holdfast.model.values import MICRO, NULL, Failure, Payload
 from holdfast.replay.machine import Machine
+
+settle_wait_for()
 
 
 class DurableTimers:
@@ -49,15 +52,16 @@ class PythonProgram:
         "_continued",
         "_definition",
         "_failure",
+        "_id",
         "_inbox",
         "_info",
         "_main",
         "_metadata",
         "_state",
+        "_workflow_id",
         "cancel_reason",
         "cancel_requested",
         "context",
-        "execution_id",
         "loop",
         "machine",
         "org",
@@ -80,7 +84,8 @@ class PythonProgram:
         self.machine = machine
         self.loop = DeterministicLoop(DurableTimers(machine))
         self.org = org
-        self.execution_id = execution_id
+        self._id = execution_id
+        self._workflow_id = ""
         self.token_key = token_key
         self.propagate_child_failures = propagate_child_failures
         self.cancel_requested = False
@@ -169,11 +174,21 @@ class PythonProgram:
 
     # --- what it says about itself ---
 
+    def move(self, event: e.WorkflowReset) -> None:
+        self._workflow_id = event.workflow_id
+        self._info = None
+
+    @property
+    def execution_id(self) -> str:
+        """Its own, or while it lives through another one's past again, that one's: so its code goes the same way."""
+        return self.machine.former[0] if self.machine.former else self._id
+
     @property
     def info(self) -> WorkflowInfo:
         """Made when somebody asks: most workflows never do."""
         if self._info is None:
-            self._info = info_of(self.org, self.execution_id, self.started, self.started_at)
+            workflow_id = self._workflow_id or self.started.workflow_id
+            self._info = info_of(self.org, self.execution_id, workflow_id, self.started, self.started_at)
         return self._info
 
     @property

@@ -61,6 +61,7 @@ class Saga:
             takes_result = _takes_result(undo)
         except InvalidRequest:
             _drop(given)
+            _drop(undo)  # a coroutine, perhaps, where the function was meant
             raise
         future = asyncio.ensure_future(work, loop=self._loop)
 

@@ -24,6 +24,7 @@ from holdfast.model.messages import (
 from holdfast.store.protocol import Batch, BatchSource, Clock, ExecutionQuery, Inconsistency
 from holdfast.store.sqlite import joining, pages, read, read_messages
 from holdfast.store.sqlite.connections import Database
+from holdfast.store.sqlite.places import OPEN_FILES
 from holdfast.store.sqlite.readers import Coalesced, Readers, Reads
 from holdfast.store.sqlite.writer import Writer
 
@@ -35,14 +36,22 @@ class SqliteStore:
 
     def __init__(self, path: str | Path | None, config: StoreConfig, clock: Clock) -> None:
         self.clock = clock
-        self._database = Database(Path(path) if path is not None else None, config, clock)
+        self._path = Path(path) if path is not None else None
+        self._database = Database(self._path, config, clock)
         self._writer = Writer(self._database)
         # What is in memory is seen by the writer's connection alone.
         self._readers = Readers(self._database) if path is not None else None
         self._open: _Open | None = None
 
     async def open(self, source: BatchSource) -> None:
-        await self._writer.start(source)
+        if self._path is not None:
+            OPEN_FILES.opened(self._path)
+        try:
+            await self._writer.start(source)
+        except BaseException:
+            if self._path is not None:
+                OPEN_FILES.closed(self._path)
+            raise
         post = self._writer.post
         if self._readers is not None:
             self._readers.start()
@@ -54,6 +63,8 @@ class SqliteStore:
         if was_open and self._readers is not None:
             await self._readers.stop()
         await self._writer.stop()
+        if was_open and self._path is not None:
+            OPEN_FILES.closed(self._path)
 
     def wake(self) -> None:
         self._writer.wake()

@@ -70,7 +70,7 @@ def _repeated(invariant: str, effect: str, requests: Requests) -> Iterator[Viola
 
 
 def _copies(record: Record, by_id: Records) -> Iterator[Violation]:
-    """What a reset or fork has taken over is what the other execution has, but for what names the execution."""
+    """What a reset or fork has taken over is what the other execution has; it only has not been asked for again."""
     reset = own_reset(record)
     if reset is None:
         return
@@ -94,7 +94,7 @@ def _copies(record: Record, by_id: Records) -> Iterator[Violation]:
 def _nameless(event: HistoryEvent) -> object:
     body = event.body
     if isinstance(body, e.WorkflowStarted):
-        body = structs.replace(body, workflow_id="", request_id=None, seed=None)
+        body = structs.replace(body, request_id=None, seed=None)
     elif isinstance(body, e.PromiseCreated):
         body = structs.replace(body, token_hash="")
     return as_stored(HistoryEvent(event.seq, event.at, body))

@@ -176,7 +176,7 @@ def every_kind_of_event() -> list[EventBody]:
         ev.EventReceived(wait_no=1, key="k", event_id=3, data=raw, correlation="c"),
         ev.BroadcastReceived(wait_no=1, name="n", broadcast_id=3),
         ev.CancelRequested(reason="why"),
-        ev.WorkflowReset(from_execution_id="f", event_seq=5, reason="why", fork=True),
+        ev.WorkflowReset(from_execution_id="f", event_seq=5, workflow_id="w", reason="why", fork=True),
         ev.WorkflowTerminated(reason="why", successor="s"),
         ev.WorkflowTimedOut(expires_at=START),
         ev.TaskScheduled(

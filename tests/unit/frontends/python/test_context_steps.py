@@ -500,3 +500,22 @@ async def test_whatever_a_step_raises_is_its_failure(engine, error, plain):
     # Python itself turns a StopIteration that leaves a coroutine into a RuntimeError.
     expected = {type(error).__name__, "RuntimeError" if isinstance(error, StopIteration) else ""}
     assert await handle.result(timeout=3) in expected
+
+
+async def test_what_a_workflow_raises_after_a_failed_step_refers_to_nothing_of_the_worker(engine):
+    """The step's own exception is over when the workflow goes on, live as on replay."""
+
+    def fail() -> None:
+        raise ValueError("in the step")
+
+    @workflow
+    async def stepping(ctx: WorkflowContext) -> str:
+        try:
+            await ctx.run(fail, retry=RetryPolicy(max_attempts=1))
+        except StepFailed as failed:
+            return repr(failed.__context__)
+        return "nothing was raised"
+
+    client = (await engine(workflows=[stepping])).client
+
+    assert "None" == await (await client.start_workflow(stepping)).result(timeout=3)
