@@ -178,13 +178,18 @@ class CancelWorkflow(msgspec.Struct, frozen=True, kw_only=True, tag="cancel_work
 
 
 class ContinueWorkflow(msgspec.Struct, frozen=True, kw_only=True, tag="continue_workflow"):
-    """Begin afresh under the same workflow id, with the version registered last and this run's queue unless given."""
+    """Begin afresh under the same workflow id, with the version registered last and this run's queue unless given.
+
+    `born` and `had` tell the next run which published events were for this workflow, and which it has had.
+    """
 
     input: Raw = NULL
     kind: str
     version: str | None = None
     queue: str | None = None
     depth: int = 0
+    born: int = 0
+    had: tuple[int, ...] = ()
 
 
 Command = (

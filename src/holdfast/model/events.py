@@ -61,7 +61,9 @@ class WorkflowStarted(EventBody, frozen=True, kw_only=True):
     event_id: int | None = None
     """The published event that started it, if one did."""
     born: int = 0
-    """The last number that had been given to an event, wait or broadcast when it began."""
+    """The last number that had been given to an event, wait or broadcast when it, or its first run, began."""
+    had: tuple[int, ...] = ()
+    """Published events that the runs before it have had, after continue-as-new."""
 
 
 class SignalReceived(EventBody, frozen=True, kw_only=True):

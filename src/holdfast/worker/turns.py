@@ -6,7 +6,8 @@
 
 When a step finishes, the program is run ahead on its result and both are committed together, on the assumption that
 nothing else reached the execution meanwhile. If something did, only the step is recorded, the program is thrown away
-and rebuilt from its history. What runs ahead starts nothing until the commit is answered.
+and rebuilt from its history. What runs ahead starts nothing until the commit is answered, and neither does a turn that
+has made a promise: whoever is told of it may settle it at once.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from msgspec import structs
 
 from holdfast.contract.workers import CompleteTurn, News, ParkTurn, ReleaseWork, TurnAnswer, TurnVerdict, TurnWork
 from holdfast.errors import DeterminismError, EngineStopped, HoldfastError, ProgramError, StaleClaim, Unavailable
-from holdfast.model.commands import Turn
+from holdfast.model.commands import CreatePromise, Turn
 from holdfast.model.events import HistoryEvent, StepFinished
 from holdfast.model.executions import StuckReason
 from holdfast.model.values import Token
@@ -243,7 +244,7 @@ class ExecutionRunner:
             if self._host.draining and machine.wants_steps and not machine.ended:
                 self._give_back()
                 return
-            if not machine.ended:
+            if not machine.ended and not _promises(self._unrecorded):
                 self._start_steps(machine)
         if machine.ended or self._outcomes or not self._running or any(t.commands for t in self._unrecorded):
             self._commit(machine)
@@ -510,6 +511,11 @@ class ExecutionRunner:
         request = ReleaseWork(org=self._host.org, session=self._host.session, turns=((self.id, self._token),))
         asyncio.ensure_future(self._host.workers.release(request)).add_done_callback(_log_failure)
         self.drop()
+
+
+def _promises(turns: list[Turn]) -> bool:
+    """Whether a promise was made: whoever a step tells of it must find it, so that steps wait for the commit."""
+    return any(isinstance(command, CreatePromise) for turn in turns for command in turn.commands)
 
 
 def _seq(event: HistoryEvent) -> int:

@@ -318,7 +318,7 @@ async def test_a_turn_that_throws_to_many_is_heard_by_its_own_waits_too(engine: 
 
 
 @pytest.mark.usefixtures("small_pages")
-@pytest.mark.parametrize("seed", range(100, 190))
+@pytest.mark.parametrize("seed", range(12))
 async def test_pages_are_as_good_as_one_transaction(bare: Any, database: Path, seed: int):
     """Whatever comes between the pages: each broadcast takes exactly those who waited when it was thrown."""
     chance = random.Random(seed)

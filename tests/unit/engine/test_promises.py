@@ -596,6 +596,33 @@ async def test_blocking_callers_settle_the_same_way(engine):
     assert [PromiseState.RESOLVED] == [promise.state for promise in seen]
 
 
+CALLBACKS: dict[str, Callable[[str], Any]] = {}
+
+
+async def call_back(promise_id: str) -> None:
+    """An outside system that answers before the call that told it has returned."""
+    await CALLBACKS["outside"](promise_id)
+
+
+@workflow
+async def impatient(ctx: WorkflowContext) -> object:
+    promise = ctx.promise("payment")
+    await ctx.run(call_back, promise.id)
+    return await promise
+
+
+async def test_whoever_is_told_of_a_promise_finds_it(engine):
+    """F2B: the promise is committed before a step of the same turn runs, so that another process can settle it."""
+    client = (await engine(workflows=[impatient])).client
+    outside = (await engine()).client
+    CALLBACKS["outside"] = lambda promise_id: outside.resolve_promise(promise_id, "at once")
+    handles = [await client.start_workflow(impatient) for _ in range(30)]
+
+    assert ["at once"] * 30 == [await handle.result(timeout=10) for handle in handles]
+    for handle in handles:
+        assert "STEP_FAILED" not in [event.type for event in await handle.history()]
+
+
 async def test_two_processes_settle_one_promise(engine):
     """003-29: two engines on one file; one of them wins, and the workflow in the other goes on."""
     engines = [await engine(workflows=ALL, tasks=[hand_out]), await engine()]

@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -531,11 +532,12 @@ async def test_a_closed_connection_is_refused(engine, database):
 
 async def test_a_connection_of_another_thread_is_refused(engine, database):
     client = (await engine(workflows=WORKFLOWS)).client
-    app = await asyncio.to_thread(connect, database)
+    with ThreadPoolExecutor(1) as thread:
+        app = thread.submit(connect, database).result()
 
-    with pytest.raises(errors.InvalidRequest, match="thread"):
-        await client.start_workflow(echo, "x", using=app)
-    await asyncio.to_thread(lambda: None)
+        with pytest.raises(errors.InvalidRequest, match="thread"):
+            await client.start_workflow(echo, "x", using=app)
+        thread.submit(app.close).result()
 
 
 async def test_what_is_no_connection_is_refused(engine):

@@ -324,6 +324,8 @@ def _continue_workflow(ws: Workspace, execution: Execution, command: c.ContinueW
             depth=command.depth,
             continued_from=execution.id,
             expires_at=deadline.fire_at if deadline is not None else None,
+            born=command.born,
+            had=command.had,
         ),
     )
     if successor.parent_id is not None:

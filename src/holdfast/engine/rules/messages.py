@@ -128,12 +128,14 @@ def _look_back(ws: Workspace, execution: Execution, event: e.WaitStarted, wait: 
         return
     ws.drop_wait(execution, wait.wait_no)
     take_kept(ws, found, consume=wait.consume)
-    ws.append(
+    received = ws.append(
         execution,
         e.EventReceived(
             wait_no=wait.wait_no, key=found.key, event_id=found.id, data=found.data, correlation=found.correlation
         ),
     )
+    if wait.consume or found.consume:
+        execution.call_seq = received.seq
     wake(ws, execution)
 
 
@@ -292,7 +294,10 @@ def _deliver(ws: Workspace, execution: Execution, wait: SubscriptionRow, sending
             data=sending.data,
             correlation=sending.correlation,
         )
-    ws.append(execution, body)
+    event = ws.append(execution, body)
+    if sending.consume or wait.consume:
+        # Nobody else can have it any more: its program must not close over it unseen.
+        execution.call_seq = event.seq
     wake(ws, execution)
     return True
 

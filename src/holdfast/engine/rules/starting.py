@@ -102,6 +102,8 @@ class Beginning(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: int | None = None
     start_at: int | None = None
     event_id: int | None = None
+    born: int | None = None
+    had: tuple[int, ...] = ()
 
 
 def new_execution_id(ws: Workspace) -> str:
@@ -180,7 +182,8 @@ def begin(ws: Workspace, asked: Beginning) -> Execution:
             expires_at=asked.expires_at,
             start_at=asked.start_at,
             event_id=asked.event_id,
-            born=ws.loaded.last_id,
+            born=ws.loaded.last_id if asked.born is None else asked.born,
+            had=asked.had,
         ),
     )
     if asked.start_at is None:

@@ -439,6 +439,7 @@ class WorkflowContext(OutsideWorld):
             if given is not None:
                 check_name(given, name)
         started = self._program.started
+        born, had = self._program.inbox.left(started.born)
         kind, declared = (started.kind, None) if workflow is None else resolved_kind(workflow)
         self._program.continue_as_new(
             ContinueWorkflow(
@@ -447,6 +448,8 @@ class WorkflowContext(OutsideWorld):
                 version=version or declared,
                 queue=queue,
                 depth=started.depth,
+                born=born,
+                had=had,
             )
         )
 

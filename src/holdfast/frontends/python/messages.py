@@ -188,10 +188,12 @@ class Inbox:
     questions of the execution were answered with is left out as well, as far as the last of it is concerned.
     """
 
-    __slots__ = ("_answered", "_had", "promises")
+    __slots__ = ("_answered", "_before", "_had", "promises")
 
-    def __init__(self) -> None:
+    def __init__(self, before: tuple[int, ...] = ()) -> None:
+        """`before` are events that the runs before this one have had."""
         self.promises: set[str] = set()
+        self._before = before
         self._answered: dict[tuple[str, str | None], int] = {}
         self._had: dict[str, list[int]] = {}
 
@@ -200,8 +202,15 @@ class Inbox:
         if subject.kind != "event":
             return 0, ()  # a message is gone once somebody has it
         after = self._answered.get((subject.key, subject.where), 0)
-        had = self._had.get(subject.key, [])
+        had = sorted({*self._before, *self._had.get(subject.key, ())})
         return after, tuple(had[bisect_right(had, after) :][-MAX_SKIPPED:])
+
+    def left(self, born: int) -> tuple[int, tuple[int, ...]]:
+        """For the next run: the number after which events are its business, and those it has had of them."""
+        had = sorted({*self._before, *(number for numbers in self._had.values() for number in numbers)})
+        if len(had) > MAX_SKIPPED:
+            born = max(born, had[-MAX_SKIPPED - 1])
+        return born, tuple(number for number in had[-MAX_SKIPPED:] if number > born)
 
     def is_for(self, subject: Subject, event: e.EventReceived) -> bool:
         """Whether an event that came for another wait is one that this subject has not had."""
@@ -278,7 +287,8 @@ def limit_of(timeout: Duration | None) -> int | None:
 def since_of(program: PythonProgram, look_back: LookBack) -> int | None:
     """The instant since which kept events count; None: only what comes."""
     if look_back is None:
-        return program.started_at
+        # Its number tells more exactly what came before it; and for a later run, when the first one began.
+        return 0 if program.started.born or program.started.continued_from else program.started_at
     if isinstance(look_back, bool):
         return 0 if look_back else None
     if isinstance(look_back, datetime):

@@ -217,7 +217,7 @@ class PythonProgram:
     @property
     def inbox(self) -> Inbox:
         if self._inbox is None:
-            self._inbox = Inbox()
+            self._inbox = Inbox(self.started.had)
         return self._inbox
 
     @property

@@ -438,3 +438,21 @@ def test_an_event_of_another_kind_is_left_for_its_own_wait():
 
     assert [2, 1, 3, 7] == result_of(done)
     driven.check()
+
+
+async def test_a_workflow_that_continues_as_new_misses_no_event_and_gets_none_twice(engine):
+    """What was published between the last wait of a run and the first of the next is for the next."""
+
+    @workflow
+    async def rolls(ctx: WorkflowContext, seen: list[int]) -> list[int]:
+        seen.append(await ctx.wait_for_event("tick", int))
+        if len(seen) < 12:
+            ctx.continue_as_new(seen)
+        return seen
+
+    there = await outside(engine, rolls)
+    await there.publish("tick", -1)
+    handle = await there.engine.client.start_workflow(rolls, [])
+    for number in range(12):
+        await there.publish("tick", number)
+    assert list(range(12)) == await handle.result(timeout=20)
