@@ -77,13 +77,24 @@ def request_cancel(ws: Workspace, execution: Execution, reason: str) -> bool:
     event = ws.append(execution, e.CancelRequested(reason=reason))
     execution.cancel_requested = True
     execution.call_seq = event.seq
-    if execution.ready is not None and execution.ready.worker is None and execution.seen_seq == 0:
-        # One that was to begin later: it need not.
+    if execution.ready is not None and _is_to_begin(execution):
+        # It need not wait for its time any more.
         execution.ready.not_before_at = 0
         ws.touch_ready(execution)
         ws.expect(ws.now)
     wake(ws, execution)
     return True
+
+
+def _is_to_begin(execution: Execution) -> bool:
+    """Whether it was to begin later, and is not a stuck or crashed one that waits for its next try."""
+    return (
+        execution.ready is not None
+        and execution.ready.worker is None
+        and execution.seen_seq == 0
+        and execution.state is State.OPEN
+        and not execution.crashes
+    )
 
 
 def fate(parent: Execution, child: Execution) -> ParentClose:
