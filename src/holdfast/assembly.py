@@ -154,9 +154,7 @@ class Engine:
         return LocalEngine(open_store(url, self.config, self._clock), self.config, secret=self._secret)
 
     def _make_worker(self, registry: Registry) -> Worker:
-        return Worker(
-            self._local.workers, self.org, registry, self.config.worker, self._clock, secret=self._secret()
-        )
+        return Worker(self._local.workers, self.org, registry, self.config.worker, self._clock, secret=self._secret())
 
     def _secret(self) -> bytes:
         return secret_key(self.config.secret_key, database_file(self._url))

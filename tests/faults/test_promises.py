@@ -57,10 +57,13 @@ class Provider:
     async def _call(self, client: Client, what: str, number: int, token: str) -> SettledPromise | None:
         try:
             return await client.complete_promise(token, f"{what} {number}", idempotency_key=f"{what}:{token}")
-        except (StaleAttempt, PromiseNotFound):
-            # Its worker died before it was recorded that there is such an attempt or promise.
-            self._done.discard(token) if what == "asked" else None
-            return None
+        except StaleAttempt:
+            assert what == "shipping", "only attempts end by themselves"
+        except PromiseNotFound:
+            # Read before it was recorded, or its worker died before. A promise is there before anybody is told of it.
+            assert what == "shipping", "a promise that nobody finds"
+            self._done.discard(token)
+        return None
 
 
 async def test_settled_and_completed_once_across_kills(

@@ -42,7 +42,9 @@ class MockTaskContext(TaskContext):
             scheduled_at=scheduled_at,
             started_at=started_at,
         )
-        super().__init__(info, None if details is None else encode(details, field="details"), self._note, self._make_token)
+        super().__init__(
+            info, None if details is None else encode(details, field="details"), self._note, self._make_token
+        )
         self.heartbeats: list[Any] = []
         self.progress: float | None = None
 

@@ -162,11 +162,13 @@ class TaskRunner:
     # --- completion from outside ---
 
     def _issue_token(self, work: TaskWork) -> str:
-        """From any thread. The engine is told at once: whoever gets the token may be faster than the body."""
+        """From any thread. The engine is told at once: whoever gets the token may be faster than the body. A body in a
+        thread waits until it is recorded; on the event loop that can't be waited for, but what this process asks the
+        engine for afterwards comes after it."""
         host = self._host
         key = host.token_key(work.execution_id)
         token = task_token(key, host.org, work.execution_id, work.task_no, work.token.epoch)
-        host.workers.issue_task_token(
+        issued = host.workers.issue_task_token(
             IssueTaskToken(
                 org=host.org,
                 execution_id=work.execution_id,
@@ -175,6 +177,8 @@ class TaskRunner:
                 token_hash=token_hash(token),
             )
         )
+        if not _runs_on(host.loop):
+            issued.result()
         return token
 
     def _deferral(self, work: TaskWork, token: str, returned: object) -> DeferTask:
@@ -288,6 +292,13 @@ class TaskRunner:
                 await asyncio.sleep(RETRY_S)
                 continue
             return
+
+
+def _runs_on(loop: asyncio.AbstractEventLoop) -> bool:
+    try:
+        return asyncio.get_running_loop() is loop
+    except RuntimeError:
+        return False
 
 
 def _final(failure: Failure) -> Failure:

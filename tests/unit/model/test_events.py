@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from holdfast.errors import StorageError
 from holdfast.model import events as e
-from holdfast.model.values import Failure, RetryPolicy, TaskTimeouts, Wait
+from holdfast.model.values import Failure, RetryPolicy, Settlement, TaskTimeouts, Wait
 
 FAILURE = Failure(
     type="ValueError", message="boom", traceback="tb", code="c", non_retryable=True, cause=Failure(type="KeyError")
@@ -19,6 +19,9 @@ FAILURE_JSON = (
     '{"type":"ValueError","message":"boom","traceback":"tb","code":"c","non_retryable":true,'
     '"cause":{"type":"KeyError"}}'
 )
+
+SETTLEMENT = Settlement(by="event", idempotency_key="i", event_id=7)
+SETTLEMENT_JSON = '{"by":"event","idempotency_key":"i","event_id":7}'
 
 # Every field set, none to its default. A change here is a change of the stored form: keep the old line, raise VERSION
 # and add an upcaster.
@@ -39,16 +42,29 @@ FULL = [
             expires_at=9,
             start_at=8,
             seed="s",
+            event_id=6,
+            born=4,
+            had=(5, 6),
         ),
         (
             '{"kind":"k","version":"2","workflow_id":"w","queue":"q","input":{"a":1},"metadata":{"m":"v"},'
             '"request_id":"r","parent_execution_id":"p","child_no":2,"depth":3,"continued_from":"c","expires_at":9,'
-            '"start_at":8,"seed":"s"}'
+            '"start_at":8,"seed":"s","event_id":6,"born":4,"had":[5,6]}'
         ),
     ),
     (
-        e.SignalReceived(signal_name="s", signal_value=Raw(b"[1]"), request_id="r", sender="e", carried_from=7),
-        '{"signal_name":"s","signal_value":[1],"request_id":"r","sender":"e","carried_from":7}',
+        e.SignalReceived(
+            signal_name="s",
+            signal_value=Raw(b"[1]"),
+            request_id="r",
+            sender="e",
+            carried_from=7,
+            redelivered_from="d",
+        ),
+        (
+            '{"signal_name":"s","signal_value":[1],"request_id":"r","sender":"e","carried_from":7,'
+            '"redelivered_from":"d"}'
+        ),
     ),
     (e.TimerFired(timer_no=3), '{"timer_no":3}'),
     (
@@ -75,6 +91,23 @@ FULL = [
     (
         e.UpdateRequested(update_id="u", update_name="n", input=Raw(b"1"), carried_from=7),
         '{"update_id":"u","update_name":"n","input":1,"carried_from":7}',
+    ),
+    (
+        e.PromiseResolved(promise_no=2, name="p", value=Raw(b'{"a":1}'), settled_by=SETTLEMENT),
+        f'{{"promise_no":2,"name":"p","value":{{"a":1}},"settled_by":{SETTLEMENT_JSON}}}',
+    ),
+    (
+        e.PromiseRejected(promise_no=2, name="p", failure=FAILURE, settled_by=SETTLEMENT),
+        f'{{"promise_no":2,"name":"p","failure":{FAILURE_JSON},"settled_by":{SETTLEMENT_JSON}}}',
+    ),
+    (e.PromiseTimedOut(promise_no=2, name="p"), '{"promise_no":2,"name":"p"}'),
+    (
+        e.EventReceived(wait_no=2, key="k", event_id=7, data=Raw(b"[1]"), correlation="c"),
+        '{"wait_no":2,"key":"k","event_id":7,"data":[1],"correlation":"c"}',
+    ),
+    (
+        e.BroadcastReceived(wait_no=2, name="n", broadcast_id=7),
+        '{"wait_no":2,"name":"n","broadcast_id":7}',
     ),
     (e.CancelRequested(reason="why"), '{"reason":"why"}'),
     (
@@ -147,6 +180,68 @@ FULL = [
         ),
         '{"up_to":5,"signal_no":1,"target":"t","signal_name":"s","signal_value":1,"child_no":2,"line":"f.py:1"}',
     ),
+    (
+        e.PromiseCreated(
+            up_to=5,
+            promise_no=2,
+            name="p",
+            token_hash="h",
+            event_key="k",
+            timer_no=3,
+            expires_at=9,
+            line="f.py:1",
+        ),
+        (
+            '{"up_to":5,"promise_no":2,"name":"p","token_hash":"h","event_key":"k","timer_no":3,"expires_at":9,'
+            '"line":"f.py:1"}'
+        ),
+    ),
+    (
+        e.PromiseCancelled(up_to=5, promise_no=2, name="p", line="f.py:1"),
+        '{"up_to":5,"promise_no":2,"name":"p","line":"f.py:1"}',
+    ),
+    (
+        e.WaitStarted(
+            up_to=5,
+            wait_no=2,
+            kind="event",
+            key="k",
+            correlation="c",
+            where="input.a",
+            since_at=8,
+            after_event_id=3,
+            skip=(4,),
+            born=2,
+            consume=True,
+            line="f.py:1",
+        ),
+        (
+            '{"up_to":5,"wait_no":2,"kind":"event","key":"k","correlation":"c","where":"input.a","since_at":8,'
+            '"after_event_id":3,"skip":[4],"born":2,"consume":true,"line":"f.py:1"}'
+        ),
+    ),
+    (e.WaitCancelled(up_to=5, wait_no=2, line="f.py:1"), '{"up_to":5,"wait_no":2,"line":"f.py:1"}'),
+    (
+        e.EventPublished(
+            up_to=5,
+            key="k",
+            event_id=7,
+            data=Raw(b"[1]"),
+            correlation="c",
+            expire_after_s=2.5,
+            delivery="created_before",
+            consume=True,
+            line="f.py:1",
+        ),
+        (
+            '{"up_to":5,"key":"k","event_id":7,"data":[1],"correlation":"c","expire_after_s":2.5,'
+            '"delivery":"created_before","consume":true,"line":"f.py:1"}'
+        ),
+    ),
+    (
+        e.BroadcastThrown(up_to=5, name="n", broadcast_id=7, line="f.py:1"),
+        '{"up_to":5,"name":"n","broadcast_id":7,"line":"f.py:1"}',
+    ),
     (e.UpdateAccepted(up_to=5, update_id="u"), '{"up_to":5,"update_id":"u"}'),
     (
         e.UpdateRejected(up_to=5, update_id="u", failure=FAILURE),
@@ -218,6 +313,11 @@ LEAST = [
     ),
     ("SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_FAILED", '{"signal_no":1,"failure":{"type":"X"}}'),
     ("UPDATE_REQUESTED", '{"update_id":"u","update_name":"n"}'),
+    ("PROMISE_RESOLVED", '{"promise_no":2,"name":"p"}'),
+    ("PROMISE_REJECTED", '{"promise_no":2,"name":"p","failure":{"type":"X"}}'),
+    ("PROMISE_TIMED_OUT", '{"promise_no":2,"name":"p"}'),
+    ("EVENT_RECEIVED", '{"wait_no":2,"key":"k","event_id":7}'),
+    ("BROADCAST_RECEIVED", '{"wait_no":2,"name":"n","broadcast_id":7}'),
     ("CANCEL_REQUESTED", "{}"),
     ("WORKFLOW_RESET", '{"from_execution_id":"f","event_seq":5}'),
     ("WORKFLOW_TERMINATED", "{}"),
@@ -229,6 +329,12 @@ LEAST = [
     ("CHILD_STARTED", '{"up_to":5,"child_no":1,"child_execution_id":"c","kind":"k"}'),
     ("CHILD_CANCEL_REQUESTED", '{"up_to":5,"child_no":1}'),
     ("SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED", '{"up_to":5,"signal_no":1,"target":"t","signal_name":"s"}'),
+    ("PROMISE_CREATED", '{"up_to":5,"promise_no":2,"name":"p","token_hash":"h"}'),
+    ("PROMISE_CANCELLED", '{"up_to":5,"promise_no":2,"name":"p"}'),
+    ("WAIT_STARTED", '{"up_to":5,"wait_no":2,"kind":"event","key":"k"}'),
+    ("WAIT_CANCELLED", '{"up_to":5,"wait_no":2}'),
+    ("EVENT_PUBLISHED", '{"up_to":5,"key":"k","event_id":7}'),
+    ("BROADCAST_THROWN", '{"up_to":5,"name":"n","broadcast_id":7}'),
     ("UPDATE_ACCEPTED", '{"up_to":5,"update_id":"u"}'),
     ("UPDATE_REJECTED", '{"up_to":5,"update_id":"u","failure":{"type":"X"}}'),
     ("UPDATE_COMPLETED", '{"up_to":5,"update_id":"u"}'),

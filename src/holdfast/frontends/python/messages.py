@@ -35,18 +35,23 @@ MAX_SKIPPED = 256
 class PromiseFuture(DurableFuture[T]):
     """One value from outside. `id` and `token` are what others settle it by."""
 
-    __slots__ = ("_id", "token")
+    __slots__ = ("_program",)
     KIND = "promise"
 
     def __init__(self, program: PythonProgram, name: str, hint: Any) -> None:
         super().__init__(program.loop, program.machine, name, hint)
-        self._id = f"{program.execution_id}:{name}"
-        self.token = promise_token(program.token_key, program.org, program.execution_id, name)
-        """Whoever holds it can settle this promise and nothing else."""
+        self._program = program
 
     @property
     def id(self) -> str:
-        return self._id
+        """After a reset or fork it is another one."""
+        return f"{self._program.execution_id}:{self.name}"
+
+    @property
+    def token(self) -> str:
+        """Whoever holds it can settle this promise and nothing else."""
+        program = self._program
+        return promise_token(program.token_key, program.org, program.own_id, self.name)
 
     def settle(self, body: e.EventBody) -> None:
         if isinstance(body, e.PromiseResolved):

@@ -179,6 +179,10 @@ class PythonProgram:
         self._info = None
 
     @property
+    def own_id(self) -> str:
+        return self._id
+
+    @property
     def execution_id(self) -> str:
         """Its own, or while it lives through another one's past again, that one's: so its code goes the same way."""
         return self.machine.former[0] if self.machine.former else self._id

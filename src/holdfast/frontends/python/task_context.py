@@ -64,7 +64,9 @@ class TaskContext:
 
         What the body returns is not the result then: the attempt goes on without a worker until somebody completes it
         or its `start_to_close` has passed, after which it is tried again like any other. A body that raises has failed,
-        token or not. The next attempt has a token of its own, and this one no longer counts. Annotate the task with
+        token or not. The next attempt has a token of its own, and this one no longer counts. In a thread this returns
+        when the token is recorded; in an async body, a process that shares the database may not know it for a moment.
+        Annotate the task with
         the type of the result that is to come, or with Any.
         """
         if self._token is None:

@@ -153,6 +153,7 @@ def every_kind_of_event() -> list[EventBody]:
             seed="s",
             event_id=6,
             born=2,
+            had=(5, 6),
         ),
         ev.SignalReceived(
             signal_name="s", signal_value=raw, request_id="r", sender="e", carried_from=7, redelivered_from="d"

@@ -290,9 +290,7 @@ class Writing:
     async def test_a_key_can_be_deleted_and_written_at_once(self, open_store: OpenStore) -> None:
         """Deleting comes first: what is used again stays."""
         bench = await Bench.opened(open_store)
-        old = [
-            RequestRow(org=ORG, request_id=name, fingerprint="old", answer=b"", created_at=START) for name in "ab"
-        ]
+        old = [RequestRow(org=ORG, request_id=name, fingerprint="old", answer=b"", created_at=START) for name in "ab"]
         new = RequestRow(org=ORG, request_id="b", fingerprint="new", answer=b"", created_at=START)
         await bench.write(requests=old)
         await bench.write(requests=[new], deleted_requests=[(ORG, "a"), (ORG, "b")])

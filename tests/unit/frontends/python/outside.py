@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast import Engine
-from holdfast.client.client import WorkflowHandle
+from holdfast.client.handles import WorkflowHandle
 from holdfast.contract import messages as ms
 from holdfast.model.events import HistoryEvent
 from holdfast.model.payloads import encode
