@@ -19,6 +19,10 @@ KILLS = 8
 pytestmark = pytest.mark.slow
 
 
+async def published(folder: Path, wanted: int) -> None:
+    await until(lambda: len(lines(folder, "published")) >= wanted, timeout=60)
+
+
 async def test_events_survive_kills_of_publisher_and_receivers(
     engine: OpenEngine, spawn: Spawn, folder: Path, database: Path
 ):
@@ -38,7 +42,7 @@ async def test_events_survive_kills_of_publisher_and_receivers(
         before = len(lines(folder, "published"))
         process = await spawn("publish", **options)
         wanted = before + chance.randrange(1, COUNT // 2)
-        await until(lambda wanted=wanted: len(lines(folder, "published")) >= wanted, timeout=60)
+        await published(folder, wanted)
         await process.kill()
         await sound_records(database)
     process = await spawn("publish", **options)
@@ -56,6 +60,6 @@ async def test_events_survive_kills_of_publisher_and_receivers(
         shared += got[:-1]
     assert everything == sorted(shared)
     records = await sound_records(database)
-    begun = [record.history[0].body for record in records if record.head.kind == "started"]
+    begun: list[Any] = [record.history[0].body for record in records if record.head.kind == "started"]
     assert everything == sorted(int(bytes(body.input)) for body in begun)
     assert len(begun) == len({body.event_id for body in begun})

@@ -16,7 +16,7 @@ from holdfast.engine.messages.dead_events import Exhume, Remove, no_event
 from holdfast.engine.messages.deliver import Deliver
 from holdfast.engine.messages.publish import Publish
 from holdfast.engine.promises.settle import Settle, check_target
-from holdfast.errors import EngineStopped, HoldfastError, InvalidRequest
+from holdfast.errors import EngineStopped, ExecutionClosed, HoldfastError, InvalidRequest
 from holdfast.model.messages import (
     DeadEvent,
     DeliveryRow,
@@ -32,22 +32,26 @@ if TYPE_CHECKING:
     from holdfast.engine.facade import LocalEngine
 
 
+MOST_RESETS = 1_000
+"""How often a promise is looked for in the place of another: a loop, however made, must end."""
+
+
 class Deliveries:
     """Who waits until an event or broadcast has reached everybody. On the event loop."""
 
     def __init__(self) -> None:
-        self._waiting: dict[int, list[asyncio.Future[DeliveryRow]]] = {}
+        self._waiting: dict[int, list[asyncio.Future[DeliveryRow | None]]] = {}
 
     @property
     def awaited(self) -> list[int]:
         return list(self._waiting)
 
-    def wait(self, number: int, loop: asyncio.AbstractEventLoop) -> asyncio.Future[DeliveryRow]:
-        future: asyncio.Future[DeliveryRow] = loop.create_future()
+    def wait(self, number: int, loop: asyncio.AbstractEventLoop) -> asyncio.Future[DeliveryRow | None]:
+        future: asyncio.Future[DeliveryRow | None] = loop.create_future()
         self._waiting.setdefault(number, []).append(future)
         return future
 
-    def forget(self, number: int, future: asyncio.Future[DeliveryRow]) -> None:
+    def forget(self, number: int, future: asyncio.Future[DeliveryRow | None]) -> None:
         futures = self._waiting.get(number)
         if futures is not None and future in futures:
             futures.remove(future)
@@ -56,9 +60,16 @@ class Deliveries:
 
     def done(self, finished: Iterable[DeliveryRow]) -> None:
         for delivery in finished:
-            for future in self._waiting.pop(delivery.id, ()):
-                if not future.done():
-                    future.set_result(delivery)
+            self._end(delivery.id, delivery)
+
+    def gone(self, number: int) -> None:
+        """Its row was removed: nobody will ever know more of it."""
+        self._end(number, None)
+
+    def _end(self, number: int, delivery: DeliveryRow | None) -> None:
+        for future in self._waiting.pop(number, ()):
+            if not future.done():
+                future.set_result(delivery)
 
     def stop(self, make_error: Callable[[], BaseException]) -> None:
         for futures in self._waiting.values():
@@ -78,12 +89,26 @@ class LocalMessages:
         self._paging: asyncio.Task[None] | None = None
 
     def settle(self, request: ms.SettlePromise, using: Any = None) -> Awaitable[ms.SettleAnswer]:
+        """A promise whose execution was reset is settled where it goes on."""
         check_target(request)
         if request.request_id is not None:
             check_name(request.request_id, "idempotency_key")
         check_timeout(request.ttl_s, "idempotency_key_ttl")
         check_payload(request.value, "value", self._limits)
-        return self._engine.run(Settle(request), using)
+        return self._settled(request, using, self._engine.run(Settle(request), using))
+
+    async def _settled(
+        self, request: ms.SettlePromise, using: Any, answer: Awaitable[ms.SettleAnswer]
+    ) -> ms.SettleAnswer:
+        for _ in range(MOST_RESETS):
+            try:
+                return await answer
+            except ExecutionClosed as refusal:
+                successor, name = refusal.details.get("successor"), refusal.details.get("promise")
+                if successor is None or name is None:
+                    raise
+                answer = self._engine.run(Settle(request, (successor, name)), using)
+        return await answer
 
     def publish(self, request: ms.PublishEvent, using: Any = None) -> Awaitable[ms.PublishAnswer]:
         check_name(request.key, "key")
@@ -132,7 +157,9 @@ class LocalMessages:
         """Deliveries that another process has ended."""
         for number in self.deliveries.awaited:
             found = await self._store.delivery(None, number)
-            if found is not None and found.done_at is not None:
+            if found is None:
+                self.deliveries.gone(number)
+            elif found.done_at is not None:
                 self.deliveries.done([found])
 
     async def stop(self) -> None:
@@ -158,11 +185,15 @@ class LocalMessages:
     async def events(
         self, org: str, key: str | None = None, before: int | None = None, limit: int = 100
     ) -> list[PublishedRow]:
+        if before is not None:
+            check_number(before, "before")
         return await self._store.published(org, key, before, self._page(limit))
 
     async def dead_events(
         self, org: str, key: str | None = None, before: int | None = None, limit: int = 100
     ) -> list[DeadEvent]:
+        if before is not None:
+            check_number(before, "before")
         return await self._store.dead_events(org, key, before, self._page(limit))
 
     async def event(self, org: str, event_id: int) -> PublishedRow | DeadEvent:

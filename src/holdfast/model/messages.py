@@ -64,8 +64,8 @@ class SubscriptionRow(msgspec.Struct, frozen=True, kw_only=True):
     """A wait of an execution that an event, message or broadcast may settle. Ids grow in the order of waiting.
 
     `eq_path` and `eq_value` are an equality that the filter demands: what is searched by. A message's correlation key
-    is one with an empty path. `promise` names the promise that is settled instead of a wait. `joins` is an event that was
-    on its way when the wait looked back: it may have that one and later ones, although it is younger.
+    is one with an empty path. `promise` names the promise that is settled instead of a wait. `joins` is an event that
+    was on its way when the wait looked back: it may have that one and later ones, although it is younger.
     """
 
     id: int

@@ -27,8 +27,9 @@ class Housekeeping(Service):
 
     async def _forget(self) -> None:
         """Page by page: others get their turn in between."""
-        while await self._upkeep.forget():
-            await asyncio.sleep(0)
+        more = True
+        while more:
+            more = await self._upkeep.forget()
 
     async def run(self) -> None:
         while True:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -272,6 +273,23 @@ async def test_a_caller_sees_to_its_own_broadcast(database: Path):
         await local.stop()
 
     assert [3 * PAGE, 3 * PAGE, 0, 0] == [answer.delivered for answer in answers]
+
+
+@pytest.mark.usefixtures("small_pages")
+async def test_a_delivery_that_was_removed_by_hand_keeps_nobody_waiting(bare: Any, database: Path):
+    """The caller is told what is known: how many had it when the call was made."""
+    await write_waiting(database, 3 * PAGE)
+    one = await bare()
+    thrown = one.throw()
+    await committed(one, thrown)
+    connection = sqlite3.connect(database, timeout=10)
+    with connection:
+        connection.execute("DELETE FROM holdfast_deliveries")
+    connection.close()
+
+    await one.local.messages.look_around()
+
+    assert PAGE == (await asyncio.wait_for(thrown, 10)).delivered
 
 
 @pytest.mark.usefixtures("small_pages")

@@ -5,12 +5,20 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from msgspec import Raw
+from msgspec.structs import replace
 
 import holdfast
 from holdfast import EngineConfig, On, WorkerConfig, WorkflowContext, workflow
+from holdfast.contract.messages import PublishEvent
 from holdfast.contract.workers import RegisterWorker, Trigger
+from holdfast.engine.messages.publish import Publish
+from holdfast.engine.upkeep.run_due import RunDue
+from holdfast.engine.workers.register import Register
 from holdfast.errors import EventTimeout, InvalidDefinition, InvalidExpression, InvalidRequest
+from holdfast.model import commands as c
 from tests.conftest import QUICK, until
+from tests.replay.event_world import KIND, ORG, World
 
 
 @workflow(start_on="order")
@@ -152,6 +160,25 @@ async def test_it_runs_on_its_queue_or_on_the_first_of_its_worker(engine):
     client = (await engine(workflows=[fast, plain], config=config)).client
 
     assert ["fast", "slow"] == sorted(await results(client, await client.publish_event("b")))
+
+
+def test_an_event_for_one_starts_something_when_the_last_page_of_waits_has_refused_it():
+    """1,500 waits that refuse it take two pages; then one workflow is started, and the event is used up."""
+    world = World(EngineConfig())
+    execution = world.start()
+    waits = [c.StartWait(wait_no=n + 1, kind="event", key="order", where="input > 9") for n in range(1_500)]
+    world.run([world.turn(execution, *waits)])
+    trigger = Trigger(kind=KIND, version="1", key="order", queue="default")
+    world.run([Register(replace(world.desk.sessions["s"].request, session="other", triggers=(trigger,)))])
+    request = PublishEvent(org=ORG, key="order", data=Raw(b"5"), consume=True)
+    (answer,) = world.run([Publish(request)])
+    assert ((), False) == (answer.started, answer.done)
+    for _ in range(3):
+        world.run([RunDue(None)])
+
+    assert [(2,)] == world.rows("SELECT count(*) FROM holdfast_executions")
+    assert [] == world.rows("SELECT id FROM holdfast_published")
+    assert [] == world.received
 
 
 # --- registering ------------------------------------------------------------------------------------------------------

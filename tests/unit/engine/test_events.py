@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from typing import Any
 
 import pytest
 from msgspec import Raw
@@ -48,17 +49,17 @@ class Clock:
 
 
 @workflow
-async def wait_once(ctx: WorkflowContext, options: dict[str, object] | None = None) -> object:
+async def wait_once(ctx: WorkflowContext, options: dict[str, Any] | None = None) -> object:
     return await ctx.wait_for_event("order", **(options or {}))
 
 
 @workflow
-async def wait_thrice(ctx: WorkflowContext, options: dict[str, object] | None = None) -> list[object]:
+async def wait_thrice(ctx: WorkflowContext, options: dict[str, Any] | None = None) -> list[object]:
     return [await ctx.wait_for_event("order", **(options or {})) for _ in range(3)]
 
 
 @workflow
-async def wait_when_told(ctx: WorkflowContext, options: dict[str, object] | None = None) -> object:
+async def wait_when_told(ctx: WorkflowContext, options: dict[str, Any] | None = None) -> object:
     await ctx.wait_for_signal("now")
     try:
         return await ctx.wait_for_event("order", timeout=0.2, **(options or {}))

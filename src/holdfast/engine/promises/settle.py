@@ -37,11 +37,20 @@ def check_target(request: SettlePromise) -> None:
 
 
 class Settle(Operation[SettlePromise, SettleAnswer]):
-    __slots__ = ()
+    """`instead` is the promise that has taken the place of the one that was asked for, after a reset: execution id and
+    name. Whoever holds an old token or id need not know."""
+
+    __slots__ = ("instead",)
     ANSWER = SettleAnswer
+
+    def __init__(self, request: SettlePromise, instead: tuple[str, str] | None = None) -> None:
+        super().__init__(request)
+        self.instead = instead
 
     def plan(self, plan: LoadPlan) -> None:
         request = self.request
+        if self.instead is not None:
+            plan.promises.add(self.instead)
         if request.token_hash is not None:
             plan.tokens.add(request.token_hash)
         elif request.promise_id is not None:
@@ -65,6 +74,8 @@ class Settle(Operation[SettlePromise, SettleAnswer]):
             by = "id"
         else:
             execution_id, name, by = self._named(ws), request.name or "", "name"
+        if self.instead is not None:
+            execution_id, name = self.instead
         return self._settle(ws, execution_id, name, by)
 
     def _named(self, ws: Workspace) -> str:

@@ -118,7 +118,7 @@ class LookingBack:
     def choose(self, events: Iterator[PublishedRow], spare: int) -> dict[Question, list[PublishedRow]]:
         # Any wait of this key may take what another one has found, so that each needs as many as there are waits.
         spare += sum(self._asked.values())
-        search = _Search({question: spare for question in self._asked})
+        search = _Search(dict.fromkeys(self._asked, spare))
         for event in events:
             search.look_at(event)
             if search.over:

@@ -204,10 +204,11 @@ def send(ws: Workspace, sending: Sending, candidates: list[int] | None, number: 
     delivered = cursor = 0
     consumed = done = False
     if candidates is not None and (sending.org, sending.kind, sending.key) not in ws.loaded.under_way:
-        delivered, consumed, cursor, cut = _hand_out(ws, sending, tester, number, bound, candidates)
+        handing = Round(sending, tester, number, bound)
+        delivered, consumed, cursor, cut = _hand_out(ws, handing, candidates)
         done = consumed or (len(candidates) < PAGE and not cut)
         if done and not consumed:
-            more, consumed, last, cut = _hand_out(ws, sending, tester, number, bound, _new_waits(ws, sending, tester))
+            more, consumed, last, cut = _hand_out(ws, handing, _new_waits(ws, sending, tester))
             delivered += more
             cursor, done = max(cursor, last), not cut
     started: tuple[str, ...] = ()
@@ -215,6 +216,7 @@ def send(ws: Workspace, sending: Sending, candidates: list[int] | None, number: 
         started = _start(ws, sending, tester, number)
         consumed = bool(started) and sending.consume
     retained = not consumed and sending.kind in EVENT_KINDS and sending.delivery is not Delivery.WAITERS
+    retained = retained and ws.config.limits.events_per_key > 0
     if retained:
         _keep(ws, sending, number, delivered + len(started))
     if not done:
@@ -235,6 +237,15 @@ def _value_at(sending: Sending, tester: Tester, path: str) -> str | None:
     return tester.value_at(path) if sending.correlation is None else sending.correlation
 
 
+class Round(NamedTuple):
+    """One round of handing out: to waits with numbers below `bound`, and to those that have asked for the past."""
+
+    sending: Sending
+    tester: Tester
+    number: int
+    bound: int
+
+
 class Handed(NamedTuple):
     """How many got it, whether one of them has used it up, the last wait that was looked at, and whether it stopped
     there because the filters had taken too much for one transaction."""
@@ -245,9 +256,8 @@ class Handed(NamedTuple):
     cut: bool = False
 
 
-def _hand_out(
-    ws: Workspace, sending: Sending, tester: Tester, number: int, bound: int, candidates: Iterable[int]
-) -> Handed:
+def _hand_out(ws: Workspace, handing: Round, candidates: Iterable[int]) -> Handed:
+    sending, tester, number, bound = handing
     delivered = last = 0
     for wait_id in candidates:
         if tester.steps > STEPS:
@@ -360,12 +370,12 @@ def go_on(ws: Workspace, delivery: DeliveryRow, page: list[int], *, more: bool) 
     single = delivery.consume or delivery.kind is SubscriptionKind.MESSAGE
     if delivery.kept and kept is None and single:
         page, more = [], False
-    delivered, consumed, last, cut = _hand_out(ws, sending, tester, delivery.id, delivery.bound, page)
+    handing = Round(sending, tester, delivery.id, delivery.bound)
+    delivered, consumed, last, cut = _hand_out(ws, handing, page)
     delivery.cursor = max(delivery.cursor, last)
     more = more or cut
     if not consumed and not more and (kept is not None or not single):
-        joined = _new_waits(ws, sending, tester)
-        others, consumed, last, more = _hand_out(ws, sending, tester, delivery.id, delivery.bound, joined)
+        others, consumed, last, more = _hand_out(ws, handing, _new_waits(ws, sending, tester))
         delivery.cursor = max(delivery.cursor, last)
         delivered += others
     delivery.delivered += delivered
@@ -424,13 +434,14 @@ def _keep(ws: Workspace, sending: Sending, number: int, delivered: int) -> None:
     counted.retained += 1
     ws.changes.event_keys[at] = counted
     oldest = ws.loaded.oldest.setdefault(at, [])
-    oldest.append(event)
     while counted.retained > ws.config.limits.events_per_key and oldest:
         victim = oldest.pop(0)
         if victim.expires_at <= ws.now:
             drop(ws, victim, "expired")
         elif drop(ws, victim, "dropped"):
             counted.dropped += 1
+    # Last: those on their way can't be dropped, and it is not to make room for itself.
+    oldest.append(event)
 
 
 def drop(ws: Workspace, event: PublishedRow, reason: str) -> bool:
@@ -463,9 +474,7 @@ def _start(ws: Workspace, sending: Sending, tester: Tester, number: int) -> tupl
     if sending.kind is not SubscriptionKind.EVENT:
         return ()
     found = [
-        trigger
-        for trigger in ws.loaded.triggers.get((sending.org, sending.key), [])
-        if tester.satisfies(trigger.where)
+        trigger for trigger in ws.loaded.triggers.get((sending.org, sending.key), []) if tester.satisfies(trigger.where)
     ]
     return tuple(_begin(ws, sending, trigger, number) for trigger in (found[:1] if sending.consume else found))
 

@@ -6,7 +6,7 @@ from holdfast.engine.rules.leases import wake
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.errors import ExecutionClosed
 from holdfast.model import events as e
-from holdfast.model.executions import Execution, TimerRow
+from holdfast.model.executions import Execution, State, TimerRow
 from holdfast.model.messages import PromiseRow, PromiseState, TokenRow
 from holdfast.model.values import NULL, Failure, Payload, Settlement
 
@@ -155,6 +155,9 @@ def check_open(execution: Execution, promise: PromiseRow) -> None:
             f"promise {promise.id} was never settled, and its execution is closed ({execution.status})",
             execution_id=execution.id,
             status=execution.status.value,
+            promise=promise.name,
+            # The next run of one that continued has promises of its own; one that was reset has these again.
+            **({"successor": execution.successor} if execution.state is not State.CONTINUED else {}),
         )
 
 

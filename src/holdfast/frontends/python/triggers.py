@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.errors import HoldfastError
-from holdfast.expressions import compile_filter
 from holdfast.frontends.python.reading import invalid
 from holdfast.model.names import check_name
 
@@ -31,6 +30,8 @@ class On:
         if self.queue is not None:
             check_name(self.queue, "queue")
         if self.where is not None:
+            from holdfast.expressions import compile_filter  # noqa: PLC0415 - most workflows have no filter
+
             compile_filter(self.where)
 
 

@@ -14,7 +14,6 @@ from holdfast.errors import (
     PayloadNotDecodable,
     PromiseNotFound,
     PromiseRejected,
-    PromiseTimeout,
     QueryNotReadOnly,
     WorkflowFailed,
 )
