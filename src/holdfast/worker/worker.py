@@ -9,6 +9,7 @@ import socket
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import islice
 
 from holdfast.config import WorkerConfig
 from holdfast.contract.workers import (
@@ -177,8 +178,9 @@ class Worker:
         excess = len(self._runners) + room_for - self._host.config.cached_executions
         if excess <= 0:
             return
-        idle = [runner for runner in self._runners.values() if runner.idle]
-        for runner in idle[:excess]:
+        # The longest idle are in front: it must not cost a look at all the others.
+        idle = list(islice((runner for runner in self._runners.values() if runner.idle), excess))
+        for runner in idle:
             runner.evict()
             del self._runners[runner.id]
 

@@ -30,14 +30,14 @@ class Outside:
         self.messages = engine._local.messages
         self._commits = Commits(engine)
         self._workflows = workflows
-        self._started: list[tuple[Callable[..., Any], WorkflowHandle[Any]]] = []
+        self._started: list[tuple[Callable[..., Any], WorkflowHandle]] = []
 
-    async def start(self, workflow: Callable[..., Any], input: Any = None, **options: Any) -> WorkflowHandle[Any]:
+    async def start(self, workflow: Callable[..., Any], input: Any = None, **options: Any) -> WorkflowHandle:
         handle = await self.client.start_workflow(workflow, input, **options)
         self._started.append((workflow, handle))
         return handle
 
-    async def waiting(self, handle: WorkflowHandle[Any], *waits: tuple[str, str]) -> None:
+    async def waiting(self, handle: WorkflowHandle, *waits: tuple[str, str]) -> None:
         """Until the workflow waits for exactly these: kinds and names."""
 
         async def does() -> bool:
@@ -68,7 +68,7 @@ class Outside:
     async def broadcast(self, name: str) -> ms.BroadcastAnswer:
         return await self.messages.broadcast(ms.ThrowBroadcast(org=ORG, name=name))
 
-    async def result(self, handle: WorkflowHandle[Any]) -> Any:
+    async def result(self, handle: WorkflowHandle) -> Any:
         return await handle.result(timeout=20)
 
     async def check_replays(self) -> None:
@@ -78,7 +78,7 @@ class Outside:
             check_whole(workflow, history, handle.id)
             check_cuts(workflow, history, handle.id, self._commits.cuts(handle.id, len(history)))
 
-    async def events(self, handle: WorkflowHandle[Any]) -> list[HistoryEvent]:
+    async def events(self, handle: WorkflowHandle) -> list[HistoryEvent]:
         return list(await handle.history())
 
 

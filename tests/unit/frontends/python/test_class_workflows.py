@@ -578,7 +578,8 @@ def test_queries_that_fail():
     assert "LookupError" == failed.value.error_type
     with pytest.raises(QueryFailed, match="PayloadNotEncodable"):
         driven.program.query("unencodable", NOTHING, False)
-    with pytest.raises(UnknownQuery, match=r"no query 'nothing'; it has: __handlers__, __mailbox__, __stack__, appends"):
+    known = "it has: __handlers__, __mailbox__, __stack__, appends"
+    with pytest.raises(UnknownQuery, match=f"no query 'nothing'; {known}"):
         driven.program.query("nothing", NOTHING, False)
     assert not driven.program.spoiled
     driven.check()

@@ -145,7 +145,8 @@ async def test_a_promise_that_nobody_settles_in_time(engine):
     world = await outside(engine, impatient)
     handle = await world.start(impatient)
 
-    assert f"PromiseTimeout: nobody settled promise 'payment' ({handle.id}:payment) in time" == await world.result(handle)
+    expected = f"PromiseTimeout: nobody settled promise 'payment' ({handle.id}:payment) in time"
+    assert expected == await world.result(handle)
     answer = await world.resolve(f"{handle.id}:payment", 1)
     assert answer.already_resolved
     assert "TIMED_OUT" == answer.state
