@@ -9,13 +9,13 @@ import pytest
 
 from holdfast import assembly
 from holdfast.blocking.short_forms import ShortForms
-from holdfast.client import calls, client, sync
+from holdfast.client import calls, client, handles, sync
 from tools import sync_faces
 from tools.sync_faces import ROOT, SKIPPED, generated
 
 PAIRS = [
     (client.Client, sync.SyncClient),
-    (client.WorkflowHandle, sync.SyncWorkflowHandle),
+    (handles.WorkflowHandle, sync.SyncWorkflowHandle),
     (calls.UpdateHandle, sync.SyncUpdateHandle),
 ]
 
