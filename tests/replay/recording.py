@@ -62,8 +62,11 @@ class Commits:
 def machine_for(fn: Callable[..., Any], execution_id: str = "execution") -> Machine:
     definition = workflow_definition(fn)
     assert definition is not None
-    key = execution_key(SECRET.encode(), "default", execution_id)
-    return Machine(program_maker(definition, "default", execution_id, token_key=key))
+    return Machine(program_maker(definition, "default", execution_id, token_key=_token_key))
+
+
+def _token_key(execution_id: str) -> bytes:
+    return execution_key(SECRET.encode(), "default", execution_id)
 
 
 def replayed(fn: Callable[..., Any], history: Events, execution_id: str = "execution") -> Machine:

@@ -18,6 +18,8 @@ Choice = TypeVar("Choice", bound=StrEnum)
 
 def choice(kind: type[Choice], value: Choice | str, field: str) -> Choice:
     """One of a few known words."""
+    if type(value) is kind:
+        return value
     try:
         return kind(value)
     except ValueError:

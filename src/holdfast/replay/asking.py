@@ -55,17 +55,18 @@ class Asking:
         self._up_to = 0
         self._signals: dict[str, deque[tuple[int, Payload]]] = {}
         self._waiters: dict[str, deque[Any]] = {}
-        self._conditions: dict[Any, None] = {}
-        self._unclaimed: list[e.EventReceived] = []
+        self._conditions: dict[Any, None] | None = None
+        self._unclaimed: list[e.EventReceived] | None = None
         self._slots: dict[tuple[str, int], Any] = {}
         self._steps: dict[int, StepRequest] = {}
         self._unstarted: list[StepRequest] = []
         # How many of each kind the program has asked for: their numbers.
-        self._made = {"task": 0, "timer": 0, "step": 0, "child": 0, "external_signal": 0, "promise": 0, "wait": 0}
-        self._patches: dict[str, bool] = {}
-        self._recorded_patches: set[str] = set()
-        self._state_changes: dict[str, Payload | None] = {}
-        self._metadata_changes: dict[str, str | None] = {}
+        self._made: dict[str, int] = {}
+        # Most programs never need these: a machine is made for every execution, and an empty container costs as well.
+        self._patches: dict[str, bool] | None = None
+        self._recorded_patches: set[str] | None = None
+        self._state_changes: dict[str, Payload | None] | None = None
+        self._metadata_changes: dict[str, str | None] | None = None
         self._journal: Journal | None = None
         self._error: BaseException | None = None
 
@@ -98,8 +99,8 @@ class Asking:
 
     def _next(self, kind: str) -> int:
         self.check_alive()
-        self._made[kind] += 1
-        return self._made[kind]
+        number = self._made[kind] = self._made.get(kind, 0) + 1
+        return number
 
     def schedule_task(self, command: Callable[[int], c.ScheduleTask], slot: Slot) -> int:
         number = self._next("task")
@@ -168,6 +169,10 @@ class Asking:
         """Nobody wants the outcome any more, and it can't be taken back."""
         self._slots.pop((kind, number), None)
 
+    @property
+    def awaits_outcomes(self) -> bool:
+        return bool(self._slots)
+
     def open_slots(self, *kinds: str) -> list[Any]:
         """What of these kinds has no outcome yet, in order of creation."""
         return [slot for (kind, _), slot in self._slots.items() if kind in kinds]
@@ -176,15 +181,18 @@ class Asking:
 
     def watch(self, condition: Any) -> None:
         self.check_alive()
+        if self._conditions is None:
+            self._conditions = {}
         self._conditions[condition] = None
 
     def unwatch(self, condition: Any) -> None:
-        self._conditions.pop(condition, None)
+        if self._conditions is not None:
+            self._conditions.pop(condition, None)
 
     @property
     def conditions(self) -> tuple[Any, ...]:
         """In order of creation. They alone keep no program alive: something else has to make one true."""
-        return tuple(self._conditions)
+        return tuple(self._conditions) if self._conditions else ()
 
     # --- promises, events, broadcasts ---
 
@@ -213,9 +221,9 @@ class Asking:
     def take_unclaimed(self, accepts: Callable[[e.EventReceived], bool]) -> e.EventReceived | None:
         """The first event that came for a wait which was given up before it knew, if there is one to be had."""
         self.check_alive()
-        for place, event in enumerate(self._unclaimed):
+        for place, event in enumerate(self._unclaimed or ()):
             if accepts(event):
-                return self._unclaimed.pop(place)
+                return self._unclaimed.pop(place) if self._unclaimed else None
         return None
 
     def send(self, command: c.Publish | c.ThrowBroadcast) -> None:
@@ -231,9 +239,11 @@ class Asking:
         A new execution marks the patch in its history; a turn recorded without the mark was made by the code before.
         """
         self.check_alive()
+        if self._patches is None:
+            self._patches = {}
         known = self._patches.get(patch_id)
         if known is None:
-            known = self._journal is None or patch_id in self._recorded_patches
+            known = self._journal is None or patch_id in (self._recorded_patches or ())
             if known:
                 self._command(c.MarkPatch(patch_id=patch_id, line=line))
             self._patches[patch_id] = known
@@ -244,16 +254,20 @@ class Asking:
         self.check_alive()
         if self._journal is not None and self._journal.next_is_patch(patch_id):
             self._command(c.MarkPatch(patch_id=patch_id, line=line))
-            self._patches[patch_id] = True
+            self._patches = {**(self._patches or {}), patch_id: True}
 
     # --- what others may see ---
 
     def change_state(self, key: str, value: Payload | None) -> None:
         self.check_alive()
+        if self._state_changes is None:
+            self._state_changes = {}
         self._state_changes[key] = value
 
     def change_metadata(self, key: str, value: str | None) -> None:
         self.check_alive()
+        if self._metadata_changes is None:
+            self._metadata_changes = {}
         self._metadata_changes[key] = value
 
     def _show_changes(self) -> None:
@@ -261,11 +275,11 @@ class Asking:
         if self._state_changes:
             values, removed = _parted(self._state_changes)
             self._raise_if(self._record(c.ChangeState(values=values, removed=removed)))
-            self._state_changes = {}
+            self._state_changes = None
         if self._metadata_changes:
             texts, gone = _parted(self._metadata_changes)
             self._raise_if(self._record(c.ChangeMetadata(values=texts, removed=gone)))
-            self._metadata_changes = {}
+            self._metadata_changes = None
 
     # --- updates ---
 

@@ -37,7 +37,7 @@ class Machine(Asking):
         self.now = 0
         self.replaying = False
         self.started: e.WorkflowStarted | None = None
-        self.former: deque[str] = deque()
+        self.former: deque[str] | None = None
         """The executions it still has to live through before it is its own: one for each reset ahead."""
         self._undelivered: list[e.HistoryEvent] = []
         self._program = make_program(self)
@@ -72,9 +72,10 @@ class Machine(Asking):
                 if isinstance(body, COMMAND_EVENTS):
                     turn.append(event)
                     if type(body) is e.PatchMarked:
-                        self._recorded_patches.add(body.patch_id)
+                        self._recorded_patches = {*(self._recorded_patches or ()), body.patch_id}
         news = [event for event in history if type(event.body) in _DELIVER]
-        self.former = deque(event.body.from_execution_id for event in news if isinstance(event.body, e.WorkflowReset))
+        resets = [event.body.from_execution_id for event in news if isinstance(event.body, e.WorkflowReset)]
+        self.former = deque(resets) if resets else None
         seen = 0
         self.replaying = True
         self._turn = TurnResult(0)
@@ -125,7 +126,7 @@ class Machine(Asking):
         ]
         for name, waiters in self._waiters.items():
             found.extend(Wait("signal", name, 0, waiter.line) for waiter in waiters)
-        found.extend(Wait("condition", condition.name, 0, condition.line) for condition in self._conditions)
+        found.extend(Wait("condition", condition.name, 0, condition.line) for condition in self.conditions)
         if not found and not self.ended and self._program.can_be_called:
             # It awaits something of its own, an asyncio.Event perhaps, that only a handler can settle.
             found.extend(Wait("call", "", 0, place) for place in self._program.blocked_on())
@@ -211,13 +212,13 @@ class Machine(Asking):
                 self._raise_if(self._record(c.CancelWait(wait_no=number, line=slot.line)))
                 slot.settle(event)
                 return
-        self._unclaimed.append(event)
+        self._unclaimed = [*(self._unclaimed or ()), event]
 
     def _on_step(self, event: e.HistoryEvent) -> None:
         body: Any = event.body
         step = self._steps.pop(body.step_no, None)
         if step is None:
-            if body.step_no > self._made["step"]:
+            if body.step_no > self._made.get("step", 0):
                 raise mismatch(event.seq, body, "no such step")
         elif step.name != body.name:
             raise mismatch(event.seq, body, f"step {step.step_no} {step.name!r}", line=step.line)

@@ -156,8 +156,8 @@ class QueryRunner:
             raise QueryFailed(f"execution {work.execution_id} has no history any more")
         definition = self._host.registry.workflow(work.kind, work.version)
         assert definition is not None, "the engine asks workers that know the kind"
-        token_key = self._host.token_key(work.execution_id)
-        machine = Machine(program_maker(definition, self._host.org, work.execution_id, token_key=token_key))
+        maker = program_maker(definition, self._host.org, work.execution_id, token_key=self._host.token_key)
+        machine = Machine(maker)
         try:
             with self._watched(work):
                 _recreate(machine, history, work.as_of)

@@ -515,7 +515,11 @@ class ExecutionRunner:
 
 def _promises(turns: list[Turn]) -> bool:
     """Whether a promise was made: whoever a step tells of it must find it, so that steps wait for the commit."""
-    return any(isinstance(command, CreatePromise) for turn in turns for command in turn.commands)
+    for turn in turns:
+        for command in turn.commands:
+            if type(command) is CreatePromise:
+                return True
+    return False
 
 
 def _seq(event: HistoryEvent) -> int:

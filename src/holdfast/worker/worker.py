@@ -166,9 +166,10 @@ class Worker:
             self._host.org,
             work.execution_id,
             propagate_child_failures=self._host.config.propagate_child_failures,
-            token_key=self._host.token_key(work.execution_id),
+            token_key=self._host.token_key,
         )
-        self._evict(room_for=1)
+        if len(self._runners) >= self._host.config.cached_executions:
+            self._evict(room_for=1)
         runner = ExecutionRunner(self._host, work.execution_id, maker, definition.build, self._forget)
         self._runners[work.execution_id] = runner
         return runner

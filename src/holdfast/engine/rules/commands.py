@@ -226,7 +226,17 @@ def _cancel_wait(ws: Workspace, execution: Execution, command: c.CancelWait, up_
     ws.drop_wait(execution, command.wait_no)
 
 
-def publish(ws: Workspace, execution: Execution, command: c.Publish, up_to: int, candidates: list[int]) -> None:
+def send(
+    ws: Workspace, execution: Execution, command: c.Publish | c.ThrowBroadcast, up_to: int, candidates: list[int]
+) -> None:
+    """Commands that need to know who may be waiting."""
+    if isinstance(command, c.Publish):
+        _publish(ws, execution, command, up_to, candidates)
+    else:
+        _throw(ws, execution, command, up_to, candidates)
+
+
+def _publish(ws: Workspace, execution: Execution, command: c.Publish, up_to: int, candidates: list[int]) -> None:
     """The event gets its number now; it reaches those who wait when the turn's own rows are written."""
     event_id = messages.next_id(ws)
     fields = asdict(command)
@@ -244,7 +254,7 @@ def publish(ws: Workspace, execution: Execution, command: c.Publish, up_to: int,
     ws.afterwards.append(lambda: _drop(messages.send(ws, sending, candidates, number=event_id)))
 
 
-def throw(ws: Workspace, execution: Execution, command: c.ThrowBroadcast, up_to: int, candidates: list[int]) -> None:
+def _throw(ws: Workspace, execution: Execution, command: c.ThrowBroadcast, up_to: int, candidates: list[int]) -> None:
     """What the same turn waits for is there before the throw takes effect."""
     number = messages.next_id(ws)
     ws.append(execution, e.BroadcastThrown(up_to=up_to, name=command.name, broadcast_id=number, line=command.line))

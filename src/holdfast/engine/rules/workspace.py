@@ -250,6 +250,8 @@ class Workspace:
 
     def run_afterwards(self) -> None:
         """What was put off until the rows of a turn are written."""
+        if not self.looking_back and not self.afterwards:
+            return
         for put_off in (self.looking_back, self.afterwards):
             for effect in put_off:
                 effect()

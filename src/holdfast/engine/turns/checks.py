@@ -6,6 +6,9 @@ break the transaction of everybody who shares it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from holdfast.contract.workers import CompleteTurn
 from holdfast.engine.checks import check_timeout
 from holdfast.errors import InvalidRequest
@@ -33,19 +36,26 @@ def refusal_of(request: CompleteTurn) -> InvalidRequest | None:
 
 
 def _check(command: c.Command) -> None:
-    match command:
-        case c.StartWait():
-            _check_wait(command)
-        case c.Publish():
-            check_name(command.key, "key")
-            if command.correlation is not None:
-                check_name(command.correlation, "correlation")
-            check_timeout(command.expire_after_s, "expire_after")
-            _check_choice(command.delivery, _DELIVERIES, "delivery")
-        case c.ThrowBroadcast():
-            check_name(command.name, "name")
-        case c.CreatePromise(event_key=str(event_key)):
-            check_name(event_key, "event_key")
+    check = _CHECKS.get(type(command))
+    if check is not None:
+        check(command)
+
+
+def _check_publish(command: c.Publish) -> None:
+    check_name(command.key, "key")
+    if command.correlation is not None:
+        check_name(command.correlation, "correlation")
+    check_timeout(command.expire_after_s, "expire_after")
+    _check_choice(command.delivery, _DELIVERIES, "delivery")
+
+
+def _check_broadcast(command: c.ThrowBroadcast) -> None:
+    check_name(command.name, "name")
+
+
+def _check_promise(command: c.CreatePromise) -> None:
+    if command.event_key is not None:
+        check_name(command.event_key, "event_key")
 
 
 def _check_wait(command: c.StartWait) -> None:
@@ -63,3 +73,11 @@ def _check_wait(command: c.StartWait) -> None:
 def _check_choice(value: str, known: frozenset[str], field: str) -> None:
     if value not in known:
         raise InvalidRequest(f"{field} must be one of {', '.join(sorted(known))}, not {value!r:.50}", field=field)
+
+
+_CHECKS: dict[type[Any], Callable[[Any], None]] = {
+    c.StartWait: _check_wait,
+    c.Publish: _check_publish,
+    c.ThrowBroadcast: _check_broadcast,
+    c.CreatePromise: _check_promise,
+}

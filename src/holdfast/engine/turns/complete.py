@@ -26,6 +26,7 @@ from holdfast.model.executions import DEADLINE_NO, Execution
 from holdfast.store.protocol import LoadPlan
 
 CLOSE_ROUNDS = 3
+_SENT = frozenset({c.Publish, c.ThrowBroadcast})
 
 
 class Complete(Operation[CompleteTurn, TurnAnswer]):
@@ -43,9 +44,9 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
         turns = request.turns if request.after_steps is None else (*request.turns, request.after_steps)
         for turn in turns:
             for command in turn.commands:
-                if isinstance(command, c.Publish | c.ThrowBroadcast):
+                if type(command) in _SENT:
                     self._matches[id(command)] = len(plan.matches)
-                    plan_sending(plan, request.org, command)
+                    plan_sending(plan, request.org, command)  # type: ignore[arg-type]  # one of those
                 need = _NEEDS.get(type(command))
                 if need is not None:
                     need(plan, request, command)
@@ -118,12 +119,9 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
         for command in turn.commands:
             if isinstance(command, CLOSING):
                 self._prepare_end(ws, execution, command)
-            if isinstance(command, c.Publish):
+            if self._matches and isinstance(command, c.Publish | c.ThrowBroadcast):
                 candidates = ws.loaded.matches[self._matches[id(command)]]
-                commands.publish(ws, execution, command, turn.up_to, candidates)
-            elif isinstance(command, c.ThrowBroadcast):
-                candidates = ws.loaded.matches[self._matches[id(command)]]
-                commands.throw(ws, execution, command, turn.up_to, candidates)
+                commands.send(ws, execution, command, turn.up_to, candidates)
             else:
                 commands.apply(ws, execution, command, turn.up_to)
         # A turn that leaves no row of its own is recorded by this one: replay must know that it took place.

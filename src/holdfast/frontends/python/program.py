@@ -22,7 +22,7 @@ from holdfast.frontends.python.wait_for import settle_wait_for
 from holdfast.model import commands as c
 from holdfast.model import events as e
 from holdfast.model.payloads import decode, encode
-from holdfast.model.tokens import REPLAY_KEY
+from holdfast.model.tokens import replay_key
 from holdfast.model.values import MICRO, NULL, Failure, Payload
 from holdfast.replay.machine import Machine
 
@@ -58,6 +58,7 @@ class PythonProgram:
         "_main",
         "_metadata",
         "_state",
+        "_token_key",
         "_workflow_id",
         "cancel_reason",
         "cancel_requested",
@@ -68,7 +69,6 @@ class PythonProgram:
         "propagate_child_failures",
         "spoiled",
         "started_at",
-        "token_key",
     )
 
     def __init__(
@@ -79,14 +79,14 @@ class PythonProgram:
         execution_id: str,
         *,
         propagate_child_failures: bool = True,
-        token_key: bytes = REPLAY_KEY,
+        token_key: Callable[[str], bytes] = replay_key,
     ) -> None:
         self.machine = machine
         self.loop = DeterministicLoop(DurableTimers(machine))
         self.org = org
         self._id = execution_id
         self._workflow_id = ""
-        self.token_key = token_key
+        self._token_key = token_key
         self.propagate_child_failures = propagate_child_failures
         self.cancel_requested = False
         self.cancel_reason = ""
@@ -177,6 +177,11 @@ class PythonProgram:
     def move(self, event: e.WorkflowReset) -> None:
         self._workflow_id = event.workflow_id
         self._info = None
+
+    @property
+    def token_key(self) -> bytes:
+        """Made when somebody asks: it costs as much as a turn."""
+        return self._token_key(self._id)
 
     @property
     def own_id(self) -> str:
@@ -281,6 +286,8 @@ class PythonProgram:
         return c.FailWorkflow(failure=failure_of(error))
 
     def _check_nothing_lost(self) -> None:
+        if not self.machine.awaits_outcomes:
+            return
         lost = [work for work in self.machine.open_slots("task", "step") if not work.awaited]
         if lost:
             names = "; ".join(f"{work.KIND} {work.name!r} ({work.line})" for work in lost[:5])
@@ -293,6 +300,8 @@ class PythonProgram:
 
     def close(self) -> None:
         self.loop.close()
+        # They refer to this one: without this only the garbage collector could free them.
+        self.context = self._calls = self._state = None
 
     def blocked_on(self) -> list[str]:
         return self.loop.blocked_on()
@@ -309,9 +318,9 @@ def program_maker(
     execution_id: str,
     *,
     propagate_child_failures: bool = True,
-    token_key: bytes = REPLAY_KEY,
+    token_key: Callable[[str], bytes] = replay_key,
 ) -> Callable[[Machine], PythonProgram]:
-    """`token_key` is the key of this execution: see model.tokens. Without it, its promises' tokens are no good."""
+    """`token_key` gives the key of an execution: see model.tokens. Without it, its promises' tokens are no good."""
 
     def make(machine: Machine) -> PythonProgram:
         return PythonProgram(

@@ -425,7 +425,7 @@ def test_a_token_depends_on_everything_it_stands_for():
 def test_only_the_hash_of_a_token_is_recorded():
     definition = workflow_definition(shop)
     assert definition is not None
-    machine = Machine(program_maker(definition, "default", "x1", token_key=b"key"))
+    machine = Machine(program_maker(definition, "default", "x1", token_key=lambda _: b"key"))
     machine.feed(e.HistoryEvent(1, 1, e.WorkflowStarted(kind="shop", workflow_id="w")))
     created = machine.turn().commands[0]
     machine.close()
