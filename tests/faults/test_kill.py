@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from holdfast import EngineConfig, WorkerConfig
+from holdfast import Engine, EngineConfig, WorkerConfig
 from holdfast.model import events as e
 from holdfast.model.executions import State
-from holdfast.testing.invariants import Record, check_growth
+from holdfast.testing.invariants import Record, check_growth, read
 from tests.conftest import OpenEngine, until
 from tests.faults.conftest import Spawn, lines, sound_records, value_of
 
@@ -138,11 +138,26 @@ async def test_workers_killed_and_suspended_at_random_lose_nothing(
             workers[worker].wake()
         await asyncio.wait([waiting], timeout=chance.uniform(0.0, 0.5))
 
-    await waiting
+    try:
+        await waiting
+    except TimeoutError:
+        raise AssertionError(await unfinished(api)) from None
 
     records = await sound_records(database)
     assert [State.COMPLETED] * len(handles) == [record.head.state for record in records]
     assert [] == not_as_it_happened(records, lines(folder, "ledger"))
+
+
+async def unfinished(api: Engine) -> str:
+    """What is still open, who holds it, and whether anybody was told that the rest is over."""
+    heads = [record.head for record in await read(api.storage)]
+    still_open = [
+        f"{head.workflow_id} {head.status} seq {head.last_seq} seen {head.seen_seq} epoch {head.epoch} crashes "
+        f"{head.crashes} ready {head.ready} waits {head.waiting_for}"
+        for head in heads
+        if head.is_open
+    ]
+    return f"{len(still_open)} of {len(heads)} are open:\n" + "\n".join(still_open)
 
 
 def answers(folder: Path) -> int:
