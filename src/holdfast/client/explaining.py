@@ -1,4 +1,5 @@
-"""Why an event went to nobody, and why a wait got nothing: in the words of the filters, with the values they saw.
+"""Why an event went to nobody, and why a wait got nothing: in the words of the filters, with the values they saw, or of
+the type that a promise asks for.
 
 Only what is still there can be explained: waits that are open, events that are kept or dead.
 """
@@ -16,6 +17,8 @@ from holdfast.errors import InvalidRequest
 from holdfast.expressions import Finding, compile_filter
 from holdfast.model.messages import DeadEvent, PublishedRow, SubscriptionKind, SubscriptionRow
 from holdfast.model.payloads import decode
+from holdfast.model.shapes import misfit
+from holdfast.model.values import NULL, Payload
 
 MOST_MISSES = 10
 LOOKED_AT = 1_000
@@ -95,9 +98,10 @@ class Explaining:
         kind = SubscriptionKind.EVENT if row.correlation is None else SubscriptionKind.MESSAGE
         waits = await self._messages.waits_of_key(self._org, row.key, LOOKED_AT, kind)
         payload = decode(row.data, field="data")
+        shapes = await self._shapes(waits)
         return EventExplanation(
             event=event_view(row) if isinstance(row, PublishedRow) else dead_view(row),
-            waits=tuple(_considered(wait, row, payload) for wait in waits),
+            waits=tuple(_considered(wait, row, payload, shapes.get(wait.id, NULL)) for wait in waits),
             more=len(waits) >= LOOKED_AT,
         )
 
@@ -108,7 +112,8 @@ class Explaining:
             rows += await self._messages.events(self._org, wait.key, None, LOOKED_AT)
             rows += await self._messages.dead_events(self._org, wait.key, None, LOOKED_AT)
         rows = [row for row in rows if (row.correlation is None) == (wait.kind is SubscriptionKind.EVENT)]
-        misses = [_miss(wait, row) for row in rows]
+        shape = (await self._shapes([wait])).get(wait.id, NULL)
+        misses = [_miss(wait, row, shape) for row in rows]
         misses.sort(key=lambda miss: (-miss.met / max(miss.parts, 1), -miss.event_id))
         return WaitExplanation(
             workflow_execution_id=execution_id,
@@ -116,6 +121,14 @@ class Explaining:
             events=len(misses),
             nearest=tuple(misses[:MOST_MISSES]),
         )
+
+    async def _shapes(self, waits: list[SubscriptionRow]) -> dict[int, Payload]:
+        """What those of the waits that stand for a promise must be given."""
+        shapes: dict[tuple[str, str | None], Payload] = {}
+        for execution_id in {wait.execution_id for wait in waits if wait.promise is not None}:
+            rows = await self._messages.promises(self._org, execution_id)
+            shapes |= {(execution_id, row.name): row.shape for row in rows}
+        return {wait.id: shapes.get((wait.execution_id, wait.promise), NULL) for wait in waits}
 
 
 def _chosen(waits: list[SubscriptionRow], execution_id: str, wait_no: int | None) -> SubscriptionRow:
@@ -127,8 +140,8 @@ def _chosen(waits: list[SubscriptionRow], execution_id: str, wait_no: int | None
     raise InvalidRequest(f"execution {execution_id} {problem}; open waits: {known}", field="wait_no")
 
 
-def _considered(wait: SubscriptionRow, event: PublishedRow | DeadEvent, payload: Any) -> ConsideredWait:
-    satisfied, reason, findings = _verdict(wait, event, payload)
+def _considered(wait: SubscriptionRow, event: PublishedRow | DeadEvent, payload: Any, shape: Payload) -> ConsideredWait:
+    satisfied, reason, findings = _verdict(wait, event, payload, shape)
     return ConsideredWait(
         workflow_execution_id=wait.execution_id,
         wait=wait_view(wait),
@@ -138,8 +151,8 @@ def _considered(wait: SubscriptionRow, event: PublishedRow | DeadEvent, payload:
     )
 
 
-def _miss(wait: SubscriptionRow, event: PublishedRow | DeadEvent) -> NearMiss:
-    satisfied, reason, findings = _verdict(wait, event, decode(event.data, field="data"))
+def _miss(wait: SubscriptionRow, event: PublishedRow | DeadEvent, shape: Payload) -> NearMiss:
+    satisfied, reason, findings = _verdict(wait, event, decode(event.data, field="data"), shape)
     parts = max(len(findings), 1)
     return NearMiss(
         event_id=event.id,
@@ -154,7 +167,7 @@ def _miss(wait: SubscriptionRow, event: PublishedRow | DeadEvent) -> NearMiss:
 
 
 def _verdict(
-    wait: SubscriptionRow, event: PublishedRow | DeadEvent, payload: Any
+    wait: SubscriptionRow, event: PublishedRow | DeadEvent, payload: Any, shape: Payload
 ) -> tuple[bool, str, tuple[Finding, ...]]:
     if wait.kind is SubscriptionKind.MESSAGE and wait.eq_value != event.correlation:
         return False, f"correlation key {wait.eq_value!r} is waited for, this one has {event.correlation!r}", ()
@@ -164,6 +177,9 @@ def _verdict(
         findings = found.findings
         if not found.matched:
             return False, found.text, findings
+    wrong = misfit(shape, event.data)
+    if wrong is not None:
+        return False, f"promise {wait.promise!r} can't be settled with it: data{wrong.path}: {wrong.reason}", findings
     if isinstance(event, DeadEvent):
         return True, f"the filter is satisfied, but the event is dead: it was {event.reason}; replay it", findings
     if wait.id > event.id:

@@ -86,6 +86,7 @@ class CreatePromise(msgspec.Struct, frozen=True, kw_only=True, tag="create_promi
     event_key: str | None = None
     timer_no: int | None = None
     expires_at: int | None = None
+    shape: Raw = NULL
     line: str = ""
 
 

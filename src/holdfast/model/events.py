@@ -296,7 +296,8 @@ class ExternalSignalInitiated(TurnEvent, frozen=True, kw_only=True):
 
 
 class PromiseCreated(TurnEvent, frozen=True, kw_only=True):
-    """The token itself is nowhere stored; `timer_no` is the timer that ends the wait for it, if there is one."""
+    """The token itself is nowhere stored; `timer_no` is the timer that ends the wait for it, if there is one; `shape`
+    is what a value must look like, see `model.shapes`."""
 
     TYPE = "PROMISE_CREATED"
     promise_no: int
@@ -305,6 +306,7 @@ class PromiseCreated(TurnEvent, frozen=True, kw_only=True):
     event_key: str | None = None
     timer_no: int | None = None
     expires_at: int | None = None
+    shape: Raw = NULL
     line: str = ""
 
 
@@ -548,7 +550,7 @@ def encode_body(body: EventBody) -> bytes:
     return _ENCODE(body)
 
 
-def decode_body(type_name: str, version: int, data: bytes) -> EventBody:
+def decode_body(type_name: str, version: int, data: bytes | str) -> EventBody:
     """The event body of a stored row, brought up to the present version."""
     cls = EVENT_TYPES.get(type_name)
     if cls is None or version > cls.VERSION:

@@ -22,6 +22,7 @@ class PromiseRow(msgspec.Struct, kw_only=True):
     """One promise of an execution, kept after it is settled: the first settlement is the answer to all later ones.
 
     One that was settled before its workflow has created it has `promise_no` 0 and, at `expires_at`, is forgotten.
+    `shape` is what a value must look like, see `model.shapes`; `null` for anything.
     """
 
     execution_id: str
@@ -37,6 +38,7 @@ class PromiseRow(msgspec.Struct, kw_only=True):
     event_key: str | None = None
     timer_no: int | None = None
     expires_at: int | None = None
+    shape: Raw = NULL
 
     @property
     def id(self) -> str:

@@ -84,6 +84,11 @@ def decode_args(raw: Raw | bytes, hints: Sequence[Any]) -> list[Any]:
     return [decode(item, hint, field=f"args[{i}]") for i, (item, hint) in enumerate(zip(items, hints, strict=False))]
 
 
+def is_read_by_msgspec(type_hint: Any) -> bool:
+    """Whether msgspec's rules decide what can be read as this type. Raises TypeError if nothing can."""
+    return isinstance(getattr(_decoder_for(type_hint), "__self__", None), msgspec.json.Decoder)
+
+
 # --- what msgspec asks us about -----------------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ from holdfast.errors import InvalidRequest
 from holdfast.expressions import compile_filter
 from holdfast.model import commands as c
 from holdfast.model import events as e
+from holdfast.model.shapes import check_value, misfit
 from holdfast.model.values import NULL, Delivery, Failure, Payload, Settlement
 
 
@@ -89,9 +90,12 @@ class MockOutside:
         return self._settlings.get(command.name)
 
     def settled(self, number: int, settling: Settling) -> Iterable[e.EventBody]:
-        command = self._promises.pop(number, None)
+        command = self._promises.get(number)
         if command is not None:
             settling.used = True
+            if settling.failure is None:
+                check_value(command.name, command.shape, settling.value)
+            del self._promises[number]
             facts: dict[str, Any] = {
                 "promise_no": number,
                 "name": command.name,
@@ -126,7 +130,7 @@ class MockOutside:
 
     def _to_promises(self, event: Published) -> Iterable[e.EventBody]:
         for number, promise in list(self._promises.items()):
-            if promise.event_key == event.key:
+            if promise.event_key == event.key and misfit(promise.shape, event.data) is None:
                 del self._promises[number]
                 event.received += 1
                 by = Settlement(by="event", event_id=event.id)

@@ -153,7 +153,10 @@ class MockWorkflowContext:
         return update
 
     def resolve(self, name: str, value: Any = None, *, after: Duration = 0) -> None:
-        """Resolve the promise of this name: so long after the start, or when the workflow makes it if that is later."""
+        """Resolve the promise of this name: so long after the start, or when the workflow makes it if that is later.
+
+        With a value that does not fit its type, `run` raises PromiseValueInvalid.
+        """
         check_name(name, "name")
         self._outside.settle(name, Settling(self._after(after), encode(value, field="value")))
 

@@ -189,11 +189,12 @@ FULL = [
             event_key="k",
             timer_no=3,
             expires_at=9,
+            shape=Raw(b'{"is":"array","of":"int"}'),
             line="f.py:1",
         ),
         (
             '{"up_to":5,"promise_no":2,"name":"p","token_hash":"h","event_key":"k","timer_no":3,"expires_at":9,'
-            '"line":"f.py:1"}'
+            '"shape":{"is":"array","of":"int"},"line":"f.py:1"}'
         ),
     ),
     (

@@ -53,7 +53,8 @@ class OutsideWorld:
 
         Hand out its `id` or, to somebody who must not touch anything else, its `token`; then await it. The first to
         settle it counts, for ever. Rejected: PromiseRejected. Late: PromiseTimeout. With `event_key` the next event
-        published under that key settles it, too.
+        published under that key settles it, too. A value that does not fit `type_hint` does not settle it: whoever
+        gives it gets PromiseValueInvalid.
         """
         return make_promise(self._program, name, type_hint, timeout=timeout, event_key=event_key)
 

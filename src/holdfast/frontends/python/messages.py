@@ -14,6 +14,7 @@ from holdfast import errors
 from holdfast.expressions import compile_filter
 from holdfast.frontends.python.definitions import Duration, duration_s
 from holdfast.frontends.python.futures import CallbackTimer, DurableFuture
+from holdfast.frontends.python.shapes import shape_of
 from holdfast.model import commands as c
 from holdfast.model import events as e
 from holdfast.model.names import check_name
@@ -242,6 +243,7 @@ def make_promise(
             f"this execution has had a promise {name!r}: each needs a name of its own", field="name"
         )
     future: PromiseFuture[Any] = PromiseFuture(program, name, hint)
+    shape = shape_of(hint)
     if limit_us is not None:
         future.until_at = machine.now + limit_us
 
@@ -253,6 +255,7 @@ def make_promise(
             event_key=event_key,
             timer_no=timer_no,
             expires_at=future.until_at,
+            shape=shape,
             line=future.line,
         )
 

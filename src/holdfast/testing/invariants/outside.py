@@ -98,10 +98,12 @@ def _asked_for(record: Record, waits: Sequence[SubscriptionRow]) -> Iterator[Vio
 def _promises(record: Record, rows: Sequence[PromiseRow]) -> Iterator[Violation]:
     """The row says what the history says. One that was settled early has no event until its workflow makes it."""
     made: dict[int, tuple[str, PromiseState]] = {}
+    shapes: dict[int, bytes] = {}
     for event in record.history:
         body = event.body
         if isinstance(body, e.PromiseCreated):
             made[body.promise_no] = (body.name, PromiseState.PENDING)
+            shapes[body.promise_no] = bytes(body.shape)
         elif isinstance(body, e.PromiseResolved | e.PromiseRejected | e.PromiseTimedOut):
             made[body.promise_no] = (body.name, _STATES[type(body)])
         elif isinstance(body, e.PromiseCancelled) and made.get(body.promise_no) == (body.name, PromiseState.PENDING):
@@ -113,6 +115,9 @@ def _promises(record: Record, rows: Sequence[PromiseRow]) -> Iterator[Violation]
         elif made[number] != (row.name, row.state):
             name, state = made[number]
             text = f"promise {number} is {name!r}, {state} in the history; its row says {row.name!r}, {row.state}"
+            yield Violation("I22", record.head.id, 0, text)
+        elif shapes[number] != bytes(row.shape):
+            text = f"promise {number} takes {shapes[number]!r} in the history; its row says {bytes(row.shape)!r}"
             yield Violation("I22", record.head.id, 0, text)
     if record.head.is_open:
         for number in made.keys() - found.keys():

@@ -4,9 +4,10 @@ import asyncio
 import os
 import stat
 from dataclasses import dataclass
+from typing import Annotated
 
 import pytest
-from msgspec import Raw
+from msgspec import Meta, Raw
 
 from holdfast import EngineConfig, WorkflowContext, query, workflow
 from holdfast.errors import (
@@ -73,7 +74,7 @@ async def test_a_promise_is_settled_by_its_token(engine):
     await world.check_replays()
 
 
-async def test_the_token_outlives_the_worker(engine, database):
+async def test_the_token_outlives_the_worker(engine):
     """A token that was handed out counts after a restart, and the program gives the same one again."""
 
     @workflow
@@ -232,10 +233,12 @@ async def test_a_promise_settled_in_advance(engine):
 
 
 async def test_a_value_that_does_not_fit_is_the_workflows_to_handle(engine):
+    """As far as it is not refused where it comes in; a pattern is not asked there."""
+
     @workflow
     async def strict(ctx: WorkflowContext) -> str:
         try:
-            await ctx.promise("count", int)
+            await ctx.promise("count", Annotated[str, Meta(pattern="^few")])
         except PayloadNotDecodable as error:
             return str(error.details["field"])
         return ""

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast import Status, WorkflowContext, task, workflow
 from holdfast.errors import PayloadNotDecodable, SignalTimeout
-from tests.conftest import until
+from tests.conftest import WATCHFUL, until
 
 
 @dataclass
@@ -421,18 +421,21 @@ async def test_the_earlier_event_wins(engine):
     @workflow
     async def race(ctx: WorkflowContext) -> object:
         try:
-            return await ctx.wait_for_signal("go", timeout=0.05)
+            return await ctx.wait_for_signal("go", timeout=3600)
         except SignalTimeout:
             return "timed out"
 
-    first = await engine(workflows=[race])
+    now = [1_800_000_000_000_000]
+    clock = lambda: now[0]  # noqa: E731 - as long as its name
+    first = await engine(workflows=[race], clock=clock, config=WATCHFUL)
     handle = await first.client.start_workflow(race)
     await waiting(handle)
     await first.shutdown()
-    outside = await engine()
+    outside = await engine(clock=clock, config=WATCHFUL)
     await outside.client.signal_workflow(handle.id, "go", "in time")
+    now[0] += 3_600_000_000
     await until(lambda: fired_in(outside, handle.id))
-    client = (await engine(workflows=[race])).client
+    client = (await engine(workflows=[race], clock=clock, config=WATCHFUL)).client
 
     assert "in time" == await client.workflow(handle.id).result(timeout=10)
 
