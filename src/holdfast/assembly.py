@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import unquote, urlsplit
 
 from holdfast.client.client import Client
@@ -15,12 +15,14 @@ from holdfast.client.events import Published
 from holdfast.client.following import successor_of
 from holdfast.client.options import Workflow
 from holdfast.client.views import result_of
-from holdfast.config import EngineConfig
+from holdfast.config import EngineConfig, ServerConfig, WorkerConfig
+from holdfast.contract.keys import Keys
 from holdfast.contract.upkeep import RecoveryReport
 from holdfast.engine.facade import LocalEngine
-from holdfast.errors import EngineStopped, ExecutionNotFound, InvalidDatabaseUrl
+from holdfast.errors import EngineStopped, ExecutionNotFound, InvalidDatabaseUrl, InvalidServer
 from holdfast.frontends.python.definitions import Registry
 from holdfast.model.executions import Status
+from holdfast.model.tokens import execution_key
 from holdfast.secret_key import secret_key
 from holdfast.services.clockwork import Clockwork
 from holdfast.services.housekeeping import Housekeeping
@@ -28,7 +30,14 @@ from holdfast.services.lookout import Lookout
 from holdfast.services.loops import Service
 from holdfast.store.protocol import Clock, Store
 from holdfast.store.sqlite.store import SqliteStore
+from holdfast.worker.host import Host
 from holdfast.worker.worker import Worker
+
+if TYPE_CHECKING:
+    from holdfast.api.auth import Authenticator, AuthSettings
+    from holdfast.api.grpc.server import GrpcServer
+    from holdfast.api.nouns import Nouns
+    from holdfast.api.server import ApiServer
 
 
 class SystemClock:
@@ -43,22 +52,29 @@ class SystemClock:
         return self._last
 
 
-def open_store(url: str, config: EngineConfig, clock: Clock) -> Store:
-    """The store a database URL names: `sqlite:///relative.db`, `sqlite:////absolute.db`, `sqlite://` (memory)."""
+def open_store(url: str, config: EngineConfig, clock: Clock | None = None) -> Store:
+    """The store a database URL names: `sqlite:///relative.db`, `sqlite:////absolute.db`, `sqlite://` (memory),
+    `postgresql://user:password@host/database`. Without a clock, time is the database's own, or the system's."""
     if not isinstance(url, str):
         raise InvalidDatabaseUrl(f"a database URL is text, not {type(url).__name__}", field="url")
     parts = urlsplit(url)
     if parts.scheme in {"postgresql", "postgres"}:
-        raise InvalidDatabaseUrl(
-            "this version of Holdfast has no PostgreSQL store yet: use sqlite:///path/to/file.db", field="url"
-        )
+        return _postgres_store(url, config, clock)
     if not url.startswith("sqlite://") or parts.netloc or parts.query or parts.fragment:
+        # Of an unknown scheme no more is shown: there may be a password in the rest.
+        shown = repr(url) if url.startswith("sqlite:") else f"a URL that begins with {url.partition(':')[0][:40]!r}"
         raise InvalidDatabaseUrl(
-            f"{url!r} is not a database URL Holdfast knows: use sqlite:///path/to/file.db (four slashes for an "
-            "absolute path) or sqlite:// for memory",
+            f"{shown} is not a database URL Holdfast knows: use sqlite:///path/to/file.db (four slashes for an "
+            "absolute path), sqlite:// for memory, or postgresql://user:password@host/database",
             field="url",
         )
-    return SqliteStore(database_file(url), config.store, clock)
+    return SqliteStore(database_file(url), config.store, clock or SystemClock())
+
+
+def _postgres_store(url: str, config: EngineConfig, clock: Clock | None) -> Store:
+    from holdfast.store.postgres.store import PostgresStore  # noqa: PLC0415 - the driver is an extra
+
+    return PostgresStore(url, config.store, clock)
 
 
 def database_file(url: str) -> Path | None:
@@ -94,7 +110,7 @@ class Engine:
     ) -> None:
         self.config = config or EngineConfig()
         self.org = org
-        self._clock = clock or SystemClock()
+        self._clock = clock
         self._registry = Registry(workflows, tasks)
         self._url = url
         self._local = self._make_local(url)
@@ -131,8 +147,13 @@ class Engine:
         self._begin(self._services)
         self.client.portal.open()
         if self._registry.workflows or self._registry.tasks:
-            self._worker = self._make_worker(self._registry)
-            await self._worker.start()
+            try:
+                worker = self._make_worker(self._registry)
+                await worker.start()
+            except BaseException:
+                await self.shutdown()  # an engine that has not started holds nothing open
+                raise
+            self._worker = worker
 
     async def shutdown(self) -> None:
         """Stop claiming, let turns and tasks finish within the grace, give leases back, write everything, close."""
@@ -154,18 +175,43 @@ class Engine:
         return LocalEngine(open_store(url, self.config, self._clock), self.config, secret=self._secret)
 
     def _make_worker(self, registry: Registry) -> Worker:
-        return Worker(self._local.workers, self.org, registry, self.config.worker, self._clock, secret=self._secret())
+        clock = self._local.store.clock
+        return Worker(self._local.workers, self.org, registry, self.config.worker, clock, secret=self._secret())
 
     def _secret(self) -> bytes:
-        return secret_key(self.config.secret_key, database_file(self._url))
+        shared: bytes | None = getattr(self._local.store, "shared_secret", None)
+        return secret_key(self.config.secret_key, shared if shared is not None else database_file(self._url))
 
     def _begin(self, services: Iterable[Service]) -> None:
         for service in services:
             service.start()
 
+    def token_key(self, org: str, execution_id: str) -> bytes:
+        """What the tokens of an execution are made from."""
+        return execution_key(self._secret(), org, execution_id)
+
+    def nouns(self) -> Nouns:
+        """What a door sees of this engine."""
+        from holdfast.api.nouns import Nouns  # noqa: PLC0415 - an engine without doors does without
+
+        local = self._local
+        return Nouns(
+            executions=local.executions,
+            messages=local.messages,
+            workers=local.workers,
+            upkeep=local.upkeep,
+            feeds=local.feeds,
+            keys=local.keys,
+        )
+
     @property
     def storage(self) -> Store:
         return self._local.store
+
+    @property
+    def keys(self) -> Keys:
+        """API keys of all orgs, for whoever has the database itself."""
+        return self._local.keys
 
     @property
     def worker(self) -> Worker | None:
@@ -212,3 +258,176 @@ class Engine:
         if not self._running:
             raise EngineStopped
         return await self._local.upkeep.recover(self.org)
+
+
+class RemoteWorker:
+    """A worker in this process for a server elsewhere: runs workflows and tasks, and needs no database.
+
+    Use it as `async with RemoteWorker("grpc://host:7234", workflows=[...], tasks=[...], api_key=...)`. Several servers
+    are named with commas: `grpc://one:7234,two:7234`; `grpcs://` is TLS. It opens a session, takes work until it is
+    left, and hands back what it has not finished.
+    """
+
+    def __init__(
+        self,
+        server: str = "grpc://127.0.0.1:7234",
+        *,
+        workflows: Iterable[Callable[..., Any]] = (),
+        tasks: Iterable[Callable[..., Any]] = (),
+        api_key: str | None = None,
+        authority: bytes | None = None,
+        config: WorkerConfig | None = None,
+        org: str = "default",
+        connect_timeout_s: float | None = 60.0,
+    ) -> None:
+        from holdfast.client.remote.workers import RemoteWorkers  # noqa: PLC0415 - grpc is an extra
+
+        self.config = config or WorkerConfig()
+        self._workers = RemoteWorkers(
+            server, api_key=api_key, authority=authority, connect_timeout_s=connect_timeout_s
+        )
+        self.worker = Worker(
+            self._workers,
+            org,
+            Registry(workflows, tasks),
+            self.config,
+            self._workers.now,
+            secret=b"",
+            make_host=_RemoteHost,
+        )
+        self._running = False
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a stream to a server now."""
+        return self._workers.connected
+
+    async def __aenter__(self) -> Self:
+        await self.start_up()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.shutdown()
+
+    async def start_up(self) -> None:
+        """Open a session: waits for a server that is not there yet."""
+        if self._running:
+            return
+        try:
+            await self.worker.start()
+        except BaseException:
+            self._workers.stop()
+            raise
+        self._running = True
+
+    async def shutdown(self) -> None:
+        """Take nothing more, let turns and tasks finish within the grace, hand back the rest, say goodbye."""
+        if self._running:
+            self._running = False
+            await self.worker.stop()
+
+
+class _RemoteHost(Host):
+    """The secret stays with the server: keys for the tokens of executions come with the work."""
+
+    def token_key(self, execution_id: str) -> bytes:
+        return self.workers.token_key(execution_id)  # type: ignore[attr-defined, no-any-return]  # see RemoteWorker
+
+
+class Server:
+    """An Engine that others can reach: over HTTP, with API keys.
+
+    Use it as `async with Server("sqlite:///app.db", workflows=[...]) as server`. It is made of an Engine with the same
+    arguments, which is `engine`; `server` says where it listens and what it takes, `auth` who is let in. Needs
+    `pip install 'holdfast[server]'`.
+    """
+
+    def __init__(
+        self,
+        url: str = "sqlite:///holdfast.db",
+        *,
+        workflows: Iterable[Callable[..., Any]] = (),
+        tasks: Iterable[Callable[..., Any]] = (),
+        config: EngineConfig | None = None,
+        server: ServerConfig | None = None,
+        auth: AuthSettings | None = None,
+        org: str = "default",
+        clock: Clock | None = None,
+    ) -> None:
+        self.engine = Engine(url, workflows=workflows, tasks=tasks, config=config, org=org, clock=clock)
+        self.config = server or ServerConfig()
+        self._auth = auth
+        self._api: ApiServer | None = None
+        self.grpc: GrpcServer | None = None
+        """The gRPC door, once it is started, unless `grpc_port` is None."""
+
+    @property
+    def client(self) -> Client:
+        """A client in this process, which needs no key."""
+        return self.engine.client
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        if self._api is None:
+            raise InvalidServer("the server is not started: use it inside `async with Server(...)`", field="url")
+        return self._api.url
+
+    async def __aenter__(self) -> Self:
+        await self.start_up()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.shutdown()
+
+    async def start_up(self) -> None:
+        """Start the engine, then open the doors. If a door does not open, the engine is stopped again."""
+        if self._api is not None:
+            return
+        api_server = _api_server()
+        await self.engine.start_up()
+        try:
+            others = () if self.config.grpc_port is None else (self._grpc_door,)
+            api: ApiServer = api_server(self.engine.nouns(), self.config, self._auth, others)
+            await api.start()
+        except BaseException:
+            await self.engine.shutdown()
+            raise
+        self._api = api
+
+    def _grpc_door(self, guard: Authenticator) -> GrpcServer:
+        from holdfast.api.grpc.server import GrpcServer  # noqa: PLC0415 - what it needs is an extra
+        from holdfast.api.grpc.settings import GrpcSettings  # noqa: PLC0415
+
+        config = self.config
+        settings = GrpcSettings(
+            host=config.host,
+            port=config.grpc_port or 0,
+            tls_certificate=_pem(config.tls_certificate),
+            tls_key=_pem(config.tls_key),
+        )
+        self.grpc = GrpcServer(self.engine.nouns(), guard, settings, token_key=self.engine.token_key)
+        return self.grpc
+
+    async def shutdown(self) -> None:
+        """Accept nothing new, end streams, finish what is under way, then stop the engine."""
+        api, self._api = self._api, None
+        if api is not None:
+            await api.stop()
+        await self.engine.shutdown()
+
+
+def _pem(path: str | None) -> bytes | None:
+    return None if path is None else Path(path).read_bytes()
+
+
+def _api_server() -> type[ApiServer]:
+    try:
+        from holdfast.api.server import ApiServer  # noqa: PLC0415 - what it needs is an extra
+    except ModuleNotFoundError as error:
+        raise InvalidServer(f"{error.name} is not installed: pip install 'holdfast[server]'") from error
+    return ApiServer

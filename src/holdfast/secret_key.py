@@ -1,7 +1,7 @@
 """Where the secret of an installation lives, from which the tokens of its promises are made.
 
-A setting or the environment variable HOLDFAST_SECRET_KEY; else a file next to the database; in memory a new one each
-time. Whoever knows it can settle every promise. Workers of one database have to share it, and a backup of the database
+A setting or the environment variable HOLDFAST_SECRET_KEY; else a file next to the database, or a row in a database on a
+server; in memory a new one each time. Whoever knows it can settle every promise. Workers of one database have to share it, and a backup of the database
 needs it: without it, promises that are open give other tokens than before.
 """
 
@@ -22,11 +22,14 @@ MIN_LENGTH = 16
 KEY_BYTES = 32
 
 
-def secret_key(setting: str | None, database: Path | None) -> bytes:
-    """The secret. `database` is the file it belongs to; None for one in memory."""
+def secret_key(setting: str | None, database: Path | bytes | None) -> bytes:
+    """The secret. `database` is the file it belongs to; None for one in memory; or what the nodes of a shared database
+    have agreed upon in it."""
     for given, field in ((setting, "secret_key"), (os.environ.get(VARIABLE) or None, VARIABLE)):
         if given is not None:
             return _checked(given, field)
+    if isinstance(database, bytes):
+        return database
     if database is None:
         return secrets.token_bytes(KEY_BYTES)
     path = database.with_name(f"{database.name}.key")

@@ -222,6 +222,25 @@ def test_every_field_has_its_column(schema):
     assert columns["tasks"] == TaskRow.__struct_fields__
 
 
+async def test_promises_from_before_there_were_shapes_take_anything(path, open_store):
+    """A database of an earlier schema, opened by this one."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        migrate.apply(connection, str(path), 0)
+        connection.execute("DELETE FROM holdfast_schema_version WHERE version = 4")
+        connection.execute("ALTER TABLE holdfast_promises DROP COLUMN shape")
+        connection.execute(
+            "INSERT INTO holdfast_promises (execution_id, name, org, promise_no, state, created_at, value) "
+            "VALUES (?, 'old', ?, 1, 'PENDING', 0, 'null')",
+            (an_id(1), ORG),
+        )
+        connection.execute("COMMIT")
+    bench = await Bench.opened(open_store)
+
+    [promise] = await bench.store.promises(ORG, an_id(1))
+    assert ("old", b"null") == (promise.name, bytes(promise.shape))
+
+
 async def test_the_tags_of_executions_are_kept_to_search_by(path, open_store):
     """A row for each tag an execution has now; those it had before are gone."""
     bench = await Bench.opened(open_store)

@@ -61,6 +61,10 @@ class Upkeep(Protocol):
         """Notice what other processes have committed: news, closed executions, new work. True if there was anything."""
         ...
 
+    def until_changed(self, patience_s: float) -> Awaitable[None]:
+        """Wait until another process has committed, as far as the database tells, and no longer than this."""
+        ...
+
     def forget(self) -> Awaitable[bool]:
         """Forget request ids older than their time to live."""
         ...

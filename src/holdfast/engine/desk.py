@@ -1,5 +1,8 @@
 """The worker sessions of this process: what they can take, and the post that waits for them.
 
+A session keeps the programs it has run lately. Where several processes share a database, an execution with a long
+history is left for a moment to the process that has run it last: rebuilding its program costs more than the wait.
+
 Counting happens in the store's writer only: a `Tally` is made for each decision and applied when its batch has
 committed, so a rolled-back decision leaves no trace. Post is handed over on the event loop.
 """
@@ -7,13 +10,16 @@ committed, so a rolled-back decision leaves no trace. Post is handed over on the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from holdfast.contract.workers import RegisterWorker, Work
 from holdfast.errors import HoldfastError, SessionLost
 from holdfast.model.executions import Execution, TaskRow
 
 SUSPECT_AFTER = 2
+LONG_HISTORY = 500
+LEFT_FOR = 100_000
+REMEMBERED = 10_000
 
 
 class Session:
@@ -26,8 +32,10 @@ class Session:
         "id",
         "more_tasks",
         "more_turns",
+        "paused",
         "post",
         "queues",
+        "recent",
         "request",
         "suspect",
         "suspect_seen",
@@ -50,8 +58,17 @@ class Session:
         self.free_turns = request.turn_slots
         self.free_tasks = request.task_slots
         self.draining = False
+        self.paused = False
         self.post: list[Work] = []
         self.waiter: asyncio.Future[list[Work]] | None = None
+        self.recent: dict[str, None] = {}
+
+    def remember(self, execution_id: str) -> None:
+        """It has just run this execution, and most likely keeps its program."""
+        self.recent.pop(execution_id, None)
+        self.recent[execution_id] = None
+        if len(self.recent) > REMEMBERED:
+            del self.recent[next(iter(self.recent))]
 
     def look_again(self) -> None:
         """Work may be waiting in the store."""
@@ -59,16 +76,38 @@ class Session:
         self.more_tasks = bool(self.request.task_kinds)
 
     @property
+    def takes_nothing(self) -> bool:
+        return self.draining or self.paused
+
+    @property
     def could_take_more(self) -> bool:
         """Whether to look for waiting work at once."""
-        if self.draining:
+        if self.takes_nothing:
             return False
         return (self.more_turns and self.free_turns > 0) or (self.more_tasks and self.free_tasks > 0)
 
 
 class Desk:
-    def __init__(self) -> None:
+    """`in_company` tells whether other processes work on the same database."""
+
+    def __init__(self, in_company: Callable[[], bool] = lambda: False) -> None:
         self.sessions: dict[str, Session] = {}
+        self.in_company = in_company
+
+    def leaver(self, now: Callable[[], int]) -> Callable[[str, int, int], bool] | None:
+        """Which waiting executions to leave to others for a moment; None if there are no others."""
+        if not self.in_company():
+            return None
+
+        def leaves(execution_id: str, last_seq: int, since_at: int) -> bool:
+            if last_seq < LONG_HISTORY or since_at + LEFT_FOR <= now():
+                return False
+            return not self.ran_here(execution_id)
+
+        return leaves
+
+    def ran_here(self, execution_id: str) -> bool:
+        return any(execution_id in session.recent for session in self.sessions.values())
 
     def open(self, request: RegisterWorker) -> None:
         # Copied, not changed: the writer may be walking through the old one.
@@ -85,6 +124,13 @@ class Desk:
         session = self.sessions.get(session_id)
         if session is not None:
             session.draining = True
+
+    def pause(self, session_id: str, paused: bool) -> None:
+        session = self.sessions.get(session_id)
+        if session is not None:
+            session.paused = paused
+            if not paused:
+                session.look_again()
 
     def poll(self, session_id: str, loop: asyncio.AbstractEventLoop) -> asyncio.Future[list[Work]]:
         waiter: asyncio.Future[list[Work]] = loop.create_future()
@@ -125,9 +171,12 @@ class Tally:
     __slots__ = (
         "_beaten",
         "_desk",
+        "_ended",
+        "_in_company",
         "_suspects",
         "_tasks",
         "_turns",
+        "left",
         "more_tasks",
         "more_turns",
         "retired",
@@ -146,14 +195,20 @@ class Tally:
         self.retired: set[str] = set()
         self._suspects: dict[str, str | None] = {}
         self._beaten: set[str] = set()
+        self._ended: list[tuple[str, str]] = []
+        self._in_company = desk.in_company()
+        self.left = False
 
     def for_turn(self, execution: Execution) -> str | None:
+        if self._in_company and execution.last_seq >= LONG_HISTORY and not self._desk.ran_here(execution.id):
+            self.left = True
+            return None
         key = (execution.kind, execution.version)
         for session_id, session in self._desk.sessions.items():
             request = session.request
             if key not in request.builds or execution.queue not in session.queues or request.org != execution.org:
                 continue
-            if session.draining or session_id in self.retired:
+            if session.takes_nothing or session_id in self.retired:
                 continue
             if not self.may_suspect(session, execution):
                 continue
@@ -167,7 +222,7 @@ class Tally:
         for session_id, session in self._desk.sessions.items():
             if task.kind not in session.task_kinds or task.queue not in session.queues:
                 continue
-            if session.draining or session_id in self.retired or session.request.org != task.org:
+            if session.takes_nothing or session_id in self.retired or session.request.org != task.org:
                 continue
             if self.has_task_slot(session) and not self.more_tasks.get(session_id, session.more_tasks):
                 self.task_taken(session_id)
@@ -205,6 +260,7 @@ class Tally:
 
     def turn_done(self, session: str, execution: Execution) -> None:
         self._turns[session] = self._turns.get(session, 0) - 1
+        self._ended.append((session, execution.id))
         self.cleared(session, execution)
 
     def alive(self, session: str) -> None:
@@ -230,6 +286,10 @@ class Tally:
 
     def apply(self) -> None:
         """The decision is committed."""
+        for session_id, execution_id in self._ended:
+            ended = self._desk.sessions.get(session_id)
+            if ended is not None:
+                ended.remember(execution_id)
         for session_id, session in self._desk.sessions.items():
             session.free_turns -= self._turns.get(session_id, 0)
             session.free_tasks -= self._tasks.get(session_id, 0)

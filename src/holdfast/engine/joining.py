@@ -3,16 +3,17 @@
 Nothing is handed to a worker, answered to anybody else or kept in memory, because it may never be committed. What is
 decided waits in the database like something another process has written.
 
-The caller holds the write lock from here until the transaction ends. An operation that is put into the queue now can
-therefore run only after that end: it is how this process comes to look at what was committed, at once and without
-knowing of the commit.
+This process comes to look at what was committed in one of two ways. On SQLite the caller holds the write lock until the
+transaction ends, so that an operation that is put into the queue now runs only after that end, without knowing of the
+commit. On PostgreSQL it runs at once and finds nothing; there the store watches the transaction, and tells when it was
+committed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -65,10 +66,17 @@ class JoinedOperation(Generic[Answer]):
     answer: Answer
     due_at: int | None = None
 
-    def __init__(self, operation: Operation[Any, Answer], config: EngineConfig, entropy: Entropy) -> None:
+    def __init__(
+        self,
+        operation: Operation[Any, Answer],
+        config: EngineConfig,
+        entropy: Entropy,
+        on_commit: Callable[[int | None], None],
+    ) -> None:
         self._operation = operation
         self._config = config
         self._entropy = entropy
+        self._on_commit = on_commit
 
     def plan(self) -> LoadPlan:
         plan = LoadPlan(retained_per_key=self._config.limits.events_per_key)
@@ -82,10 +90,14 @@ class JoinedOperation(Generic[Answer]):
         return ws.changes
 
     def committed(self) -> None:
-        """Never told: the commit is the caller's."""
+        """Told, on the loop, by a store that can watch the caller's transaction."""
+        self._on_commit(self.due_at)
 
     def failed(self, error: BaseException) -> None:
         """Never told: the error is raised."""
+
+    def doubted(self, error: BaseException) -> None:
+        """Never told: the commit is the caller's."""
 
     def split(self) -> list[Batch]:
         return [self]
@@ -105,7 +117,7 @@ class Joins:
         engine = self._engine
         if engine.loop is None or engine.loop.is_closed():
             raise EngineStopped
-        joined = JoinedOperation(operation, engine.config, engine.queue.entropy)
+        joined = JoinedOperation(operation, engine.config, engine.queue.entropy, self._joined)
         waiting: Awaitable[None] | None = engine.store.run_on(using, joined)
         if waiting is not None:
             await waiting
@@ -122,7 +134,7 @@ class Joins:
             self._again = True
 
     async def _look_around(self) -> None:
-        """When the caller's transaction is over. A hint: the services look by themselves, only later."""
+        """When the caller's transaction is over, or may be. A hint: the services look by themselves, only later."""
         again = True
         while again:
             self._again = False

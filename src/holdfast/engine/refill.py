@@ -8,6 +8,7 @@ freed, and then what they themselves have made and could not place. A long queue
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 from holdfast.engine.desk import Desk, Session, Tally
 from holdfast.engine.rules.leases import grant
@@ -17,6 +18,7 @@ from holdfast.model.executions import Execution, TaskRow
 from holdfast.store.protocol import LoadPlan, TaskClaim, TaskKey, TurnClaim
 
 MOST = 1_000
+Leaves = Callable[[str, int, int], bool]
 
 
 class Refill:
@@ -24,7 +26,9 @@ class Refill:
 
     __slots__ = ("_session", "_task_index", "_task_limit", "_tasks", "_turn_index", "_turn_limit", "_turns")
 
-    def __init__(self, session: Session, plan: LoadPlan, freed_turns: int, freed_tasks: int) -> None:
+    def __init__(
+        self, session: Session, plan: LoadPlan, freed_turns: int, freed_tasks: int, leaves: Leaves | None
+    ) -> None:
         self._session = session
         request = session.request
         self._turn_limit = self._task_limit = 0
@@ -34,7 +38,7 @@ class Refill:
             self._task_limit = min(max(session.free_tasks, 0) + freed_tasks, MOST)
         if self._turn_limit:
             self._turn_index = len(plan.turn_claims)
-            plan.turn_claims.append(TurnClaim(request.org, request.queues, request.builds, self._turn_limit))
+            plan.turn_claims.append(TurnClaim(request.org, request.queues, request.builds, self._turn_limit, leaves))
         if self._task_limit:
             self._task_index = len(plan.task_claims)
             plan.task_claims.append(TaskClaim(request.org, request.queues, request.task_kinds, self._task_limit))
@@ -43,8 +47,9 @@ class Refill:
         """Before the operations. If nothing older is left waiting, they may place their work at once."""
         self._turns: deque[str] = deque(ws.loaded.turn_claims[self._turn_index] if self._turn_limit else ())
         self._tasks: deque[TaskKey] = deque(ws.loaded.task_claims[self._task_index] if self._task_limit else ())
-        found_turns, found_tasks = len(self._turns), len(self._tasks)
-        self._hand_out(ws, tally)
+        found_tasks = len(self._tasks)
+        # Suspects that have to wait are found again and again: they do not mean that there is more.
+        found_turns = len(self._turns) - self._hand_out(ws, tally)
         if self._turn_limit:
             tally.more_turns[self._session.id] = bool(self._turns) or found_turns >= self._turn_limit
         if self._task_limit:
@@ -65,13 +70,18 @@ class Refill:
         if self._tasks or tasks:
             tally.more_tasks[session.id] = True
 
-    def _hand_out(self, ws: Workspace, tally: Tally) -> None:
+    def _hand_out(self, ws: Workspace, tally: Tally) -> int:
+        """How many suspects were passed over."""
+        passed_over = 0
         while self._turns and tally.has_turn_slot(self._session):
-            _give_turn(ws, tally, self._session, ws.loaded.executions[self._turns.popleft()])
+            execution = ws.loaded.executions[self._turns.popleft()]
+            passed_over += not tally.may_suspect(self._session, execution)
+            _give_turn(ws, tally, self._session, execution)
         while self._tasks and tally.has_task_slot(self._session):
             task = ws.loaded.tasks.get(self._tasks.popleft())
             if task is not None:
                 _give_task(ws, tally, self._session, task)
+        return passed_over
 
 
 def _give_turn(ws: Workspace, tally: Tally, session: Session, execution: Execution) -> bool:
@@ -97,7 +107,12 @@ def _give_task(ws: Workspace, tally: Tally, session: Session, task: TaskRow) -> 
     return True
 
 
-def plan_refills(desk: Desk, plan: LoadPlan, freed_turns: int, freed_tasks: int) -> list[Refill]:
+def plan_refills(
+    desk: Desk, plan: LoadPlan, freed_turns: int, freed_tasks: int, now: Callable[[], int]
+) -> list[Refill]:
+    leaves = desk.leaver(now)
     return [
-        Refill(session, plan, freed_turns, freed_tasks) for session in desk.sessions.values() if not session.draining
+        Refill(session, plan, freed_turns, freed_tasks, leaves)
+        for session in desk.sessions.values()
+        if not session.takes_nothing
     ]

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from holdfast.config import EngineConfig
 from holdfast.contract.workers import News, TurnWork, Work
+from holdfast.engine import desk as desks
 from holdfast.engine.desk import Desk, Tally
 from holdfast.engine.idempotency import decide_once
 from holdfast.engine.operation import Operation
@@ -59,7 +60,7 @@ class Member:
 class Effects:
     """What a committed batch means for this process, beyond the answers."""
 
-    __slots__ = ("appended", "closed", "delivered", "due_at", "expired", "opened", "work")
+    __slots__ = ("appended", "closed", "delivered", "due_at", "expired", "opened", "orgs", "work")
 
     def __init__(self, ws: Workspace, expired: set[str]) -> None:
         self.expired = expired
@@ -67,6 +68,7 @@ class Effects:
         self.delivered = ws.delivered
         self.appended = ws.appended
         self.opened = [(execution.org, execution.id) for execution in ws.changes.new_executions]
+        self.orgs = _orgs(ws.changes)
         self.due_at = ws.due_at
         self.work: list[tuple[str, Work]] = []
         for execution in ws.granted.values():
@@ -94,6 +96,14 @@ class Effects:
         self.work.append((ready.worker, work))
 
 
+def _orgs(changes: Changes) -> set[str]:
+    """Whose executions are not as they were."""
+    orgs = {execution.org for execution in changes.new_executions}
+    orgs.update(execution.org for execution in changes.changed_executions.values())
+    orgs.update(execution.org for execution in changes.ready.values())
+    return orgs
+
+
 def _settle_all(members: list[Member]) -> None:
     for member in members:
         member.settle()
@@ -116,7 +126,7 @@ class OperationBatch:
             plan_operation(operation, plan)
             if operation.FREES:
                 freed[operation.FREES] += 1
-        self._refills = plan_refills(self._queue.desk, plan, freed["turn"], freed["task"])
+        self._refills = plan_refills(self._queue.desk, plan, freed["turn"], freed["task"], self._queue.now)
         return plan
 
     def decide(self, loaded: Loaded) -> Changes:
@@ -135,6 +145,8 @@ class OperationBatch:
                 operation.undecided(ws)
         for refill in self._refills:
             refill.finish(ws, self._tally)
+        if self._tally.left or loaded.turns_left:
+            ws.expect(loaded.now + desks.LEFT_FOR)
         self._effects = Effects(ws, self._tally.retired)
         return ws.changes
 
@@ -157,8 +169,18 @@ class OperationBatch:
         if patient:
             self._queue.put_back(patient)
 
+    def doubted(self, error: BaseException) -> None:
+        """Those who report finished work wait until it is known: they could only report it twice."""
+        hasty = [member for member in self._members if not member.operation.PATIENT]
+        for member in hasty:
+            member.refusal = error
+        self._queue.call(lambda: _settle_all(hasty))
+
     def split(self) -> Sequence[OperationBatch]:
-        return [OperationBatch(self._queue, [member]) for member in self._members]
+        """Two halves: whoever looks for a guilty one splits them again, and few transactions find it among many."""
+        middle = len(self._members) // 2
+        parts = (self._members[:middle], self._members[middle:])
+        return [OperationBatch(self._queue, members) for members in parts if members]
 
 
 def plan_operation(operation: Operation[Any, Any], plan: LoadPlan) -> None:
@@ -185,11 +207,13 @@ class OperationQueue:
         desk: Desk,
         entropy: Entropy,
         on_effects: Callable[[Effects], None],
+        now: Callable[[], int] = lambda: 0,
     ) -> None:
         self.config = config
         self.desk = desk
         self.entropy = entropy
         self.on_effects = on_effects
+        self.now = now
         self._waiting: deque[Member] = deque()
         self._committed: deque[OperationBatch] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -1,17 +1,20 @@
 """Looks out for what other processes have committed to the same database: new work, news, ends.
 
-A look is cheap. Where nothing ever comes from elsewhere the looks become rarer, down to one in `rest_s`.
+A database that tells of changes is listened to; else a look is cheap, and where nothing ever comes from elsewhere the
+looks become rarer, down to one in `rest_s`. However much is told, no more than half of the time is spent looking.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 
 from holdfast.contract.upkeep import Upkeep
 from holdfast.errors import EngineStopped, Unavailable
 from holdfast.services.loops import Service, log
 
 SLOWER = 1.2
+BREATH_S = 0.002
 
 
 class Lookout(Service):
@@ -29,7 +32,8 @@ class Lookout(Service):
     async def run(self) -> None:
         pause_s = self._every_s
         while True:
-            await asyncio.sleep(pause_s)
+            await self._upkeep.until_changed(pause_s)
+            began_at = time.monotonic()
             try:
                 found = await self._upkeep.look_around()
             except EngineStopped:
@@ -38,3 +42,5 @@ class Lookout(Service):
                 log.warning("could not look around: %s", error)
                 found = False
             pause_s = self._every_s if found else min(pause_s * SLOWER, self._rest_s)
+            if found:
+                await asyncio.sleep(max(BREATH_S, time.monotonic() - began_at))

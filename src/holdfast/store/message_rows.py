@@ -19,7 +19,7 @@ from holdfast.model.messages import (
     TriggerRow,
 )
 from holdfast.model.values import Failure, Settlement
-from holdfast.store.sqlite.statements import Row
+from holdfast.store.rows import Row
 
 _encode = msgspec.json.Encoder().encode
 _decode_failure = msgspec.json.Decoder(Failure).decode
@@ -56,6 +56,7 @@ def promise_to_row(p: PromiseRow) -> Row:
         p.event_key,
         p.timer_no,
         p.expires_at,
+        _text(p.shape),
     )
 
 
@@ -63,6 +64,7 @@ def row_to_promise(row: Row) -> PromiseRow:
     fields = dict(zip(_PROMISE, row, strict=True))
     fields["state"] = PromiseState(fields["state"])
     fields["value"] = Raw(fields["value"])
+    fields["shape"] = Raw(fields["shape"])
     if fields["failure"] is not None:
         fields["failure"] = _decode_failure(fields["failure"])
     if fields["settled_by"] is not None:

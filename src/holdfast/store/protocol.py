@@ -30,6 +30,7 @@ from holdfast.model.executions import (
     TimerRow,
     WorkerRow,
 )
+from holdfast.model.keys import ApiKey, AuditRow, Org
 from holdfast.model.messages import (
     DeadEvent,
     DeliveryRow,
@@ -52,12 +53,14 @@ class TurnClaim(msgspec.Struct, frozen=True):
 
     `builds` maps (kind, version) to this worker's build of it; rows of other kinds are left alone. A row is claimable
     when `not_before_at` has passed, or when its `avoid_build` is set and differs from the worker's build of that kind.
+    `leaves(execution id, last_seq, since_at)` says which rows are left to somebody else for a moment.
     """
 
     org: str
     queues: tuple[str, ...]
     builds: dict[tuple[str, str], str]
     limit: int
+    leaves: Callable[[str, int, int], bool] | None = None
 
 
 class TaskClaim(msgspec.Struct, frozen=True):
@@ -117,6 +120,8 @@ class LoadPlan:
     `children` are open children by (parent id, number); `bereaved` is a page of open children whose parent has closed.
     `unread` wants signals and updates of an execution: those after a number, and single ones; `calls_after` all that it
     was given from outside after a number: signals, updates, settled promises, events, broadcasts.
+    `topics` are the (org, key) of waits that may begin: nobody else may publish, throw or wait there meanwhile. Those
+    of `matches`, `look_backs` and `event_keys` need not be named again.
     """
 
     executions: set[str] = field(default_factory=set)
@@ -137,6 +142,9 @@ class LoadPlan:
     matches: list[EventMatch] = field(default_factory=list)
     look_backs: dict[LookBackKey, LookBack] = field(default_factory=dict)
     event_keys: set[tuple[str, str]] = field(default_factory=set)
+    topics: set[tuple[str, str]] = field(default_factory=set)
+    orgs: set[str] = field(default_factory=set)
+    keys: set[str] = field(default_factory=set)
     retained_per_key: int = 0
     published: set[int] = field(default_factory=set)
     dead_events: set[int] = field(default_factory=set)
@@ -160,12 +168,15 @@ class Loaded:
     Whatever refers to an execution (a key, a due timer, a claimed row, a held task, an open child) brings that
     execution along; a task or timer named in the plan does so even if its own row is gone. Records are the batch's own:
     it may change them.
-    `turn_claims[i]` and `task_claims[i]` answer the plan's i-th claim; a row is handed to one claim only.
+    `turn_claims[i]` and `task_claims[i]` answer the plan's i-th claim; a row is handed to one claim only. `turns_left`:
+    some were left to others.
     `due_timers`, too, are in `timers`.
     `bereaved` are (parent id, child id), with None for a parent that has no such child left.
     `matches[i]` answers the plan's i-th match with numbers of `subscriptions`. `under_way` are the (org, kind, key) of
     the plan's matches that a delivery is on its way to. `deliveries` are the oldest one of each key, with its next page
     and whether there may be more of it; all pages together are about as long as the plan says.
+    `last_id`: numbers above it are the batch's own, if the plan asks for numbering. In one topic they are higher than
+    all that were given before.
     `expired_workers` have a `lease_until_at` of `now` or earlier. `held_turns`/`held_tasks` are those leased by a
     worker in `held_by` or by an expired one.
     """
@@ -194,6 +205,8 @@ class Loaded:
     oldest: dict[tuple[str, str], list[PublishedRow]] = field(default_factory=dict)
     triggers: dict[tuple[str, str], list[TriggerRow]] = field(default_factory=dict)
     dead_events: dict[int, DeadEvent] = field(default_factory=dict)
+    orgs: dict[str, Org] = field(default_factory=dict)
+    keys: dict[str, ApiKey] = field(default_factory=dict)
     expired_events: list[PublishedRow] = field(default_factory=list)
     expired_requests: list[tuple[str, str]] = field(default_factory=list)
     """A page of keys that no longer count, see `model.RequestRow`."""
@@ -203,6 +216,7 @@ class Loaded:
     due_timers: list[TimerRow] = field(default_factory=list)
     due_tasks: list[TaskKey] = field(default_factory=list)
     turn_claims: list[list[str]] = field(default_factory=list)
+    turns_left: bool = False
     task_claims: list[list[TaskKey]] = field(default_factory=list)
     expired_workers: list[str] = field(default_factory=list)
     held_turns: list[str] = field(default_factory=list)
@@ -219,7 +233,9 @@ class Changes:
     A changed execution that is in `turned`, too, has another `state`, `closed_at`, `stuck`, `crashes`, `metadata`,
     `on_parent_close` or `successor`; all others have only gone on, which is the common case and cheaper to write.
     `metadata` are changed executions whose tags have changed; those of new executions are written with them.
+    A workflow key that was there before may be moved if the batch has loaded the execution it points at.
     `bury` makes dead letters of an execution's SIGNAL_RECEIVED events after a number: (execution id, seq, reason).
+    `new_orgs` are those of `orgs` that were not there. `keys` are whole records, new or changed.
     """
 
     new_executions: list[Execution] = field(default_factory=list)
@@ -258,6 +274,10 @@ class Changes:
     dead_letters: list[DeadLetter] = field(default_factory=list)
     settled_letters: list[TaskKey] = field(default_factory=list)
     bury: list[tuple[str, int, str]] = field(default_factory=list)
+    orgs: dict[str, Org] = field(default_factory=dict)
+    new_orgs: set[str] = field(default_factory=set)
+    keys: dict[str, ApiKey] = field(default_factory=dict)
+    audit: list[AuditRow] = field(default_factory=list)
     deleted_requests: list[tuple[str, str]] = field(default_factory=list)
     """Removed before `requests` are written: a key may be used again at once."""
 
@@ -277,8 +297,13 @@ class Batch(Protocol):
         """Nothing of this batch was written."""
         ...
 
+    def doubted(self, error: BaseException) -> None:
+        """Whether it was committed can't be found out yet: callers may be told. `committed` or `failed` follows, or it
+        is decided again."""
+        ...
+
     def split(self) -> Sequence[Batch]:
-        """The members, each as a batch of its own."""
+        """Smaller batches that are this one together; a batch of one member is just that one."""
         ...
 
 
@@ -319,6 +344,11 @@ class Inconsistency(msgspec.Struct, frozen=True, kw_only=True):
 class Store(Protocol):
     clock: Clock
 
+    @property
+    def in_company(self) -> bool:
+        """Whether other processes have been at work on this database lately, and hear at once of what is committed."""
+        ...
+
     async def open(self, source: BatchSource) -> None:
         """Create or migrate the schema, then start the writer. Raises SchemaTooNew, InvalidDatabaseUrl,
         StorageError."""
@@ -337,7 +367,8 @@ class Store(Protocol):
 
         Done when this returns, in the calling thread; a connection that lives in a thread or loop of its own gives
         something to await. Raises what the batch's decision raises, InvalidRequest for a connection that can't be
-        joined, StorageBusy; the caller's transaction is then as it was before. `committed` and `failed` are not called.
+        joined, StorageBusy; the caller's transaction is then as it was before. `failed` is not called; `committed` is,
+        on the loop, by a store that notices the caller's commit by itself.
         """
         ...
 
@@ -395,6 +426,30 @@ class Store(Protocol):
         """An event or broadcast that many waited for; None once it is forgotten, or if one page was enough."""
         ...
 
+    async def key_by_hash(self, key_hash: str) -> tuple[ApiKey, Org] | None:
+        """The key that has this hash, or had it before its last rotation, and its org."""
+        ...
+
+    async def key(self, org: str, key_id: str) -> ApiKey | None: ...
+
+    async def keys(self, org: str, before: str | None, limit: int) -> list[ApiKey]:
+        """The newest first, with ids below `before`."""
+        ...
+
+    async def any_keys(self) -> bool:
+        """Whether there is a key, in any org and in any state."""
+        ...
+
+    async def org(self, slug: str) -> Org | None: ...
+
+    async def orgs(self, after: str, limit: int) -> list[Org]:
+        """In the order of their slugs, after one."""
+        ...
+
+    async def audit(self, org: str, before: int | None, limit: int) -> list[AuditRow]:
+        """The newest first, with numbers below `before`."""
+        ...
+
     async def next_due_at(self, after: int) -> int | None:
         """The earliest `fire_at` of a timer, `due_at` or `not_before_at` of a task, `not_before_at` of a ready row,
         `sent_at` of a delivery that is not done.
@@ -414,4 +469,8 @@ class Store(Protocol):
     async def changed_elsewhere(self) -> bool:
         """Whether another process has committed since the last call; must be cheap (it is asked many times a
         second)."""
+        ...
+
+    async def until_changed(self, patience_s: float) -> None:
+        """Wait until another process has committed, as far as the store is told of it, and no longer than this."""
         ...

@@ -1,4 +1,4 @@
-"""Rows to records and back.
+"""Rows to records and back, for every store: columns in the order of the record's fields.
 
 Binding None or bytes costs the driver four times as much as text or a number (it looks for an adapter each time), so on
 the hot tables JSON is bound as text, and an absent value as '' or 0, which the statement turns into NULL.
@@ -25,11 +25,12 @@ from holdfast.model.executions import (
     WorkerRow,
 )
 from holdfast.model.values import NULL, Failure, RetryPolicy, TaskTimeouts, Wait
-from holdfast.store.sqlite.statements import Row
 
 HEAD_COLUMNS: Final = tuple(name for name in Execution.__struct_fields__ if name != "ready")
 TASK_COLUMNS: Final = TaskRow.__struct_fields__
 REQUEST_COLUMNS: Final = RequestRow.__struct_fields__
+
+Row = tuple[Any, ...]
 
 _STATES: Final = {state.value: state for state in State}
 
@@ -120,7 +121,7 @@ def ready_to_row(e: Execution, ready: Ready) -> Row:
 
 
 def row_to_head(row: Row) -> Execution:
-    """A row of the view `heads`."""
+    """The columns of a head, then those of its ready row."""
     *head, since_at, not_before_at, worker, news, avoid_build = row
     fields = dict(zip(HEAD_COLUMNS, head, strict=True))
     fields["state"] = _STATES[fields["state"]]
@@ -142,7 +143,7 @@ def event_to_row(execution_id: str, event: HistoryEvent) -> Row:
     return (execution_id, event.seq, body.TYPE, body.VERSION, event.at, encode_body(body).decode())
 
 
-def row_to_event(seq: int, at: int, type_name: str, version: int, data: bytes) -> HistoryEvent:
+def row_to_event(seq: int, at: int, type_name: str, version: int, data: bytes | str) -> HistoryEvent:
     return HistoryEvent(seq, at, decode_body(type_name, version, data))
 
 

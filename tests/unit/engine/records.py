@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import sqlite3
-from pathlib import Path
+from contextlib import closing
 from typing import Any
 
 from holdfast import Engine, Status
 from holdfast.client.handles import WorkflowHandle
 from holdfast.testing import invariants
 from tests.conftest import until
+from tests.looking import Reader, tables
+
+LEFT_OUT = {"holdfast_workers", "holdfast_definitions", "holdfast_writers", "holdfast_topic_locks"}
 
 
-def dump(database: Path) -> dict[str, list[Any]]:
-    """Every row of the tables that a call may change. Sessions renew themselves and are left out."""
-    with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection:
-        names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+def dump(database_url: str) -> dict[str, list[Any]]:
+    """Every row of the tables that a call may change, sorted. Sessions renew themselves and are left out, as is what
+    only serves as a lock or tells which transactions stand."""
+    with closing(Reader(database_url)) as reader:
         return {
-            name: connection.execute(f"SELECT * FROM {name} ORDER BY 1, 2").fetchall()
-            for name in names
-            if name not in {"holdfast_workers", "holdfast_definitions"}
+            name: sorted(reader.rows(f"SELECT * FROM {name}"), key=repr)
+            for name in tables(database_url)
+            if name not in LEFT_OUT
         }
 
 

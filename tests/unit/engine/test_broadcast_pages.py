@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +22,7 @@ from holdfast.model.messages import SubscriptionKind
 from holdfast.testing import WorkflowEnvironment, invariants
 from tests.conftest import QUICK, OpenEngine
 from tests.faults.waiting import NAME, write_waiting
+from tests.looking import change
 from tests.unit.engine.test_broadcasts import check_all, received, start, throws, throws_then_waits, waits
 
 PAGE = 4
@@ -71,11 +70,11 @@ class Bare:
 
 
 @pytest.fixture
-async def bare(database: Path) -> AsyncIterator[Callable[[], Any]]:
+async def bare(database_url: str) -> AsyncIterator[Callable[[], Any]]:
     async with AsyncExitStack() as stack:
 
         async def open_bare() -> Bare:
-            local = LocalEngine(open_store(f"sqlite:///{database}", QUICK, SystemClock()), QUICK)
+            local = LocalEngine(open_store(database_url, QUICK, SystemClock()), QUICK)
             await local.start()
             stack.push_async_callback(local.stop)
             return Bare(local)
@@ -97,9 +96,9 @@ async def committed(bare: Bare, task: asyncio.Task[Any]) -> None:
 
 @pytest.mark.usefixtures("small_pages")
 @pytest.mark.parametrize("count", [PAGE - 1, PAGE, PAGE + 1, 5 * PAGE, 5 * PAGE + 1])
-async def test_many_are_reached_page_by_page(bare: Any, database: Path, count: int):
+async def test_many_are_reached_page_by_page(bare: Any, database_url: str, count: int):
     """001-22: the snapshot is what counts; the caller is answered when the last page is out."""
-    ids = await write_waiting(database, count)
+    ids = await write_waiting(database_url, count)
     one = await bare()
     thrown = one.throw()
     if count >= PAGE:
@@ -114,13 +113,13 @@ async def test_many_are_reached_page_by_page(bare: Any, database: Path, count: i
 
 
 @pytest.mark.usefixtures("small_pages")
-async def test_who_comes_between_two_pages_was_not_there(bare: Any, database: Path):
+async def test_who_comes_between_two_pages_was_not_there(bare: Any, database_url: str):
     """001-22, H11: pages go no further than the moment of the throw."""
-    await write_waiting(database, 2 * PAGE)
+    await write_waiting(database_url, 2 * PAGE)
     one = await bare()
     thrown = one.throw()
     await committed(one, thrown)
-    late = await write_waiting(database, 3)
+    late = await write_waiting(database_url, 3)
     await one.finish()
 
     assert 2 * PAGE == (await thrown).delivered
@@ -129,13 +128,13 @@ async def test_who_comes_between_two_pages_was_not_there(bare: Any, database: Pa
 
 
 @pytest.mark.usefixtures("small_pages")
-async def test_a_later_broadcast_waits_for_the_earlier_one(bare: Any, database: Path):
+async def test_a_later_broadcast_waits_for_the_earlier_one(bare: Any, database_url: str):
     """Two overlapping ones reach each subscriber in order: the second takes nobody who is still due the first."""
-    early = await write_waiting(database, 3 * PAGE)
+    early = await write_waiting(database_url, 3 * PAGE)
     one = await bare()
     first = one.throw()
     await committed(one, first)
-    late = await write_waiting(database, 2)
+    late = await write_waiting(database_url, 2)
     second, third = one.throw(), one.throw()
     await committed(one, second)
     assert PAGE == await one.settled()
@@ -150,9 +149,9 @@ async def test_a_later_broadcast_waits_for_the_earlier_one(bare: Any, database: 
 
 
 @pytest.mark.usefixtures("small_pages")
-async def test_broadcasts_of_one_batch_keep_their_order(bare: Any, database: Path):
+async def test_broadcasts_of_one_batch_keep_their_order(bare: Any, database_url: str):
     """Thrown in one breath, they share a transaction: the first takes all, the second finds nobody."""
-    await write_waiting(database, 2 * PAGE)
+    await write_waiting(database_url, 2 * PAGE)
     one = await bare()
     thrown = [one.throw() for _ in range(3)]
     await committed(one, thrown[0])
@@ -165,13 +164,13 @@ async def test_broadcasts_of_one_batch_keep_their_order(bare: Any, database: Pat
 
 
 @pytest.mark.usefixtures("small_pages")
-async def test_a_later_event_waits_for_the_earlier_one(bare: Any, database: Path):
+async def test_a_later_event_waits_for_the_earlier_one(bare: Any, database_url: str):
     """The same for events that many wait for."""
-    early = await write_waiting(database, 3 * PAGE, wait=SubscriptionKind.EVENT)
+    early = await write_waiting(database_url, 3 * PAGE, wait=SubscriptionKind.EVENT)
     one = await bare()
     first = await one.local.messages.publish(PublishEvent(org="default", key=NAME))
     assert (PAGE, False) == (first.delivered, first.done)
-    late = await write_waiting(database, 2, wait=SubscriptionKind.EVENT)
+    late = await write_waiting(database_url, 2, wait=SubscriptionKind.EVENT)
     second = await one.local.messages.publish(PublishEvent(org="default", key=NAME))
     assert (0, False) == (second.delivered, second.done)
 
@@ -183,10 +182,10 @@ async def test_a_later_event_waits_for_the_earlier_one(bare: Any, database: Path
 
 
 @pytest.mark.usefixtures("small_pages")
-async def test_names_do_not_wait_for_each_other(bare: Any, database: Path):
+async def test_names_do_not_wait_for_each_other(bare: Any, database_url: str):
     """Several on their way share the pages, so that a small one is not held up by a large one."""
-    await write_waiting(database, 10 * PAGE, name="large")
-    await write_waiting(database, PAGE + 1, name="small")
+    await write_waiting(database_url, 10 * PAGE, name="large")
+    await write_waiting(database_url, PAGE + 1, name="small")
     one = await bare()
     large, small = one.throw("large"), one.throw("small")
     await committed(one, large)
@@ -200,9 +199,9 @@ async def test_names_do_not_wait_for_each_other(bare: Any, database: Path):
 
 
 @pytest.mark.usefixtures("small_pages")
-async def test_two_processes_deliver_side_by_side(bare: Any, database: Path):
+async def test_two_processes_deliver_side_by_side(bare: Any, database_url: str):
     """Both page the same broadcast: nobody gets it twice, and the count is right."""
-    ids = await write_waiting(database, 20 * PAGE)
+    ids = await write_waiting(database_url, 20 * PAGE)
     one, other = await bare(), await bare()
     thrown = one.throw()
     await committed(one, thrown)
@@ -216,9 +215,9 @@ async def test_two_processes_deliver_side_by_side(bare: Any, database: Path):
 
 
 @pytest.mark.usefixtures("small_pages")
-async def test_the_caller_hears_of_pages_that_others_delivered(bare: Any, database: Path):
+async def test_the_caller_hears_of_pages_that_others_delivered(bare: Any, database_url: str):
     """Another process delivers some pages and ends; a third one the rest: the caller gets its count."""
-    await write_waiting(database, 6 * PAGE)
+    await write_waiting(database_url, 6 * PAGE)
     one, other, third = await bare(), await bare(), await bare()
     thrown = one.throw()
     await committed(one, thrown)
@@ -234,9 +233,9 @@ async def test_the_caller_hears_of_pages_that_others_delivered(bare: Any, databa
 
 
 @pytest.mark.usefixtures("small_pages")
-async def test_one_that_was_left_half_done_is_due_at_once(bare: Any, database: Path):
+async def test_one_that_was_left_half_done_is_due_at_once(bare: Any, database_url: str):
     """The thrower is gone: whoever looks at what is due next finds it, and who asks again with the key is told."""
-    ids = await write_waiting(database, 3 * PAGE)
+    ids = await write_waiting(database_url, 3 * PAGE)
     one = await bare()
     thrown = one.throw(key="k")
     await committed(one, thrown)
@@ -260,11 +259,11 @@ async def test_one_that_was_left_half_done_is_due_at_once(bare: Any, database: P
 
 
 @pytest.mark.usefixtures("small_pages")
-async def test_a_caller_sees_to_its_own_broadcast(database: Path):
+async def test_a_caller_sees_to_its_own_broadcast(database_url: str):
     """Without any service it is delivered all the same, and several callers do not get into each other's way."""
     for name in ("one", "other"):
-        await write_waiting(database, 3 * PAGE, name=name)
-    local = LocalEngine(open_store(f"sqlite:///{database}", QUICK, SystemClock()), QUICK)
+        await write_waiting(database_url, 3 * PAGE, name=name)
+    local = LocalEngine(open_store(database_url, QUICK, SystemClock()), QUICK)
     await local.start()
     try:
         thrown = [ThrowBroadcast(org="default", name=name) for name in ("one", "other", "one", "nobody")]
@@ -276,16 +275,13 @@ async def test_a_caller_sees_to_its_own_broadcast(database: Path):
 
 
 @pytest.mark.usefixtures("small_pages")
-async def test_a_delivery_that_was_removed_by_hand_keeps_nobody_waiting(bare: Any, database: Path):
+async def test_a_delivery_that_was_removed_by_hand_keeps_nobody_waiting(bare: Any, database_url: str):
     """The caller is told what is known: how many had it when the call was made."""
-    await write_waiting(database, 3 * PAGE)
+    await write_waiting(database_url, 3 * PAGE)
     one = await bare()
     thrown = one.throw()
     await committed(one, thrown)
-    connection = sqlite3.connect(database, timeout=10)
-    with connection:
-        connection.execute("DELETE FROM holdfast_deliveries")
-    connection.close()
+    change(database_url, "DELETE FROM holdfast_deliveries")
 
     await one.local.messages.look_around()
 
@@ -324,9 +320,9 @@ async def test_services_deliver_the_pages(engine: OpenEngine):
 
 
 @pytest.mark.usefixtures("small_pages")
-async def test_a_turn_that_throws_to_many_is_heard_by_its_own_waits_too(engine: OpenEngine, database: Path):
+async def test_a_turn_that_throws_to_many_is_heard_by_its_own_waits_too(engine: OpenEngine, database_url: str):
     """001-27: they are part of the snapshot, though more wait than fit into the transaction."""
-    await write_waiting(database, 2 * PAGE, name="self")
+    await write_waiting(database_url, 2 * PAGE, name="self")
     opened = await engine(workflows=[throws_then_waits])
 
     handle = await opened.client.start_workflow(throws_then_waits)
@@ -337,7 +333,7 @@ async def test_a_turn_that_throws_to_many_is_heard_by_its_own_waits_too(engine: 
 
 @pytest.mark.usefixtures("small_pages")
 @pytest.mark.parametrize("seed", range(12))
-async def test_pages_are_as_good_as_one_transaction(bare: Any, database: Path, seed: int):
+async def test_pages_are_as_good_as_one_transaction(bare: Any, database_url: str, seed: int):
     """Whatever comes between the pages: each broadcast takes exactly those who waited when it was thrown."""
     chance = random.Random(seed)
     engines: list[Bare] = [await bare(), await bare()]
@@ -349,7 +345,7 @@ async def test_pages_are_as_good_as_one_transaction(bare: Any, database: Path, s
         name, which = chance.choice("ab"), chance.randrange(2)
         match chance.choice(("wait", "throw", "page", "page", "restart")):
             case "wait":
-                waiting[name] += await write_waiting(database, chance.randrange(1, 3 * PAGE), name=name)
+                waiting[name] += await write_waiting(database_url, chance.randrange(1, 3 * PAGE), name=name)
             case "throw":
                 key = f"throw-{number}"
                 thrown.append(engines[which].throw(name, key))

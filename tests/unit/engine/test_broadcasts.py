@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from holdfast.model import events as e
 from holdfast.model.messages import SubscriptionKind
 from holdfast.testing import invariants
 from tests.conftest import OpenEngine, until
+from tests.looking import change
 from tests.replay.recording import check_whole
 
 
@@ -390,16 +390,13 @@ async def test_one_who_fails_stops_nobody(engine: OpenEngine):
     await check_all(opened)
 
 
-async def test_a_subscription_whose_execution_is_gone_stops_nobody(engine: OpenEngine, database: Path):
+async def test_a_subscription_whose_execution_is_gone_stops_nobody(engine: OpenEngine, database_url: str):
     """001-23: rows that were damaged by hand are passed over."""
     opened = await engine(workflows=[waits])
     lost, miscounted, sound = await start(opened, waits, "go", "go", "go")
     await opened.shutdown()
-    connection = sqlite3.connect(database)
-    with connection:
-        connection.execute("DELETE FROM holdfast_executions WHERE id = ?", (lost.id,))
-        connection.execute("UPDATE holdfast_executions SET open_waits = 0 WHERE id = ?", (miscounted.id,))
-    connection.close()
+    change(database_url, "DELETE FROM holdfast_executions WHERE id = ?", lost.id)
+    change(database_url, "UPDATE holdfast_executions SET open_waits = 0 WHERE id = ?", miscounted.id)
 
     again = await engine(workflows=[waits])
 

@@ -8,7 +8,7 @@ import pytest
 from holdfast import Status, WorkflowContext, task, workflow
 from holdfast.errors import InvalidDuration, WorkflowTimedOut
 from holdfast.model import events as e
-from tests.conftest import until
+from tests.conftest import WATCHFUL, until
 from tests.unit.engine.records import check_all, dump, reached, types, waiting
 
 NOW = 1_800_000_000_000_000
@@ -53,7 +53,7 @@ async def declared(ctx: WorkflowContext) -> None:
 
 async def test_it_ends_when_its_time_is_over_and_not_before(engine, clock):
     """Status, event and error say so; everything it had is gone."""
-    running = await engine(workflows=[occupied], tasks=[sleep_long], clock=clock)
+    running = await engine(workflows=[occupied], tasks=[sleep_long], clock=clock, config=WATCHFUL)
     handle = await running.client.start_workflow(occupied, execution_timeout=timedelta(hours=2))
     await waiting(handle)
     clock.now = NOW + 2 * HOUR - 1
@@ -81,7 +81,7 @@ async def test_real_time_ends_it_as_well(engine):
 
 async def test_one_that_ends_in_time_leaves_no_deadline(engine, clock):
     """The row of the deadline goes with the end; nothing happens later."""
-    running = await engine(workflows=[wait_for_go], clock=clock)
+    running = await engine(workflows=[wait_for_go], clock=clock, config=WATCHFUL)
     handle = await running.client.start_workflow(wait_for_go, execution_timeout=60)
     await handle.signal("go")
 
@@ -94,7 +94,7 @@ async def test_one_that_ends_in_time_leaves_no_deadline(engine, clock):
 
 async def test_the_deadline_is_nobodys_timer(engine, clock):
     """It is no pending timer, not waited for, and recover finds nothing to repair."""
-    running = await engine(workflows=[wait_for_go], clock=clock)
+    running = await engine(workflows=[wait_for_go], clock=clock, config=WATCHFUL)
     handle = await running.client.start_workflow(wait_for_go, execution_timeout=60)
     await waiting(handle)
 
@@ -107,7 +107,7 @@ async def test_the_deadline_is_nobodys_timer(engine, clock):
 
 async def test_the_program_s_own_timers_count_from_one(engine, clock):
     """A deadline does not take a number from them."""
-    running = await engine(workflows=[occupied], tasks=[sleep_long], clock=clock)
+    running = await engine(workflows=[occupied], tasks=[sleep_long], clock=clock, config=WATCHFUL)
     handle = await running.client.start_workflow(occupied, execution_timeout=60)
     await waiting(handle)
 
@@ -116,7 +116,7 @@ async def test_the_program_s_own_timers_count_from_one(engine, clock):
 
 async def test_a_declared_timeout_counts_unless_the_start_says_otherwise(engine, clock):
     """`@workflow(execution_timeout=...)` is the default of every start; signal-with-start has it, too."""
-    running = await engine(workflows=[declared], clock=clock)
+    running = await engine(workflows=[declared], clock=clock, config=WATCHFUL)
     client = running.client
     first = await client.start_workflow(declared)
     second = await client.start_workflow(declared, execution_timeout=5 * 3600)
@@ -144,7 +144,7 @@ async def test_a_worker_that_holds_it_is_turned_away(engine, clock):
     async def holding(ctx: WorkflowContext) -> None:
         await ctx.run(hold)
 
-    running = await engine(workflows=[holding, wait_for_go], clock=clock)
+    running = await engine(workflows=[holding, wait_for_go], clock=clock, config=WATCHFUL)
     handle = await running.client.start_workflow(holding, execution_timeout=60)
     await entered.wait()
     clock.now += HOUR
@@ -162,21 +162,21 @@ async def test_a_worker_that_holds_it_is_turned_away(engine, clock):
 
 async def test_a_deadline_passes_while_nobody_runs(engine, clock):
     """Whoever opens the database next ends the execution at once."""
-    first = await engine(workflows=[wait_for_go], clock=clock)
+    first = await engine(workflows=[wait_for_go], clock=clock, config=WATCHFUL)
     handle = await first.client.start_workflow(wait_for_go, execution_timeout=60)
     await waiting(handle)
     await first.shutdown()
     clock.now += HOUR
 
-    second = await engine(clock=clock)
+    second = await engine(clock=clock, config=WATCHFUL)
     await reached(second.client.workflow(handle.id), Status.TIMED_OUT)
 
 
 async def test_one_that_never_began_ends_as_well(engine, clock):
     """No worker has its code: it times out all the same."""
-    first = await engine(workflows=[wait_for_go], clock=clock)
+    first = await engine(workflows=[wait_for_go], clock=clock, config=WATCHFUL)
     await first.shutdown()
-    second = await engine(clock=clock)
+    second = await engine(clock=clock, config=WATCHFUL)
     handle = await second.client.start_workflow("wait_for_go", execution_timeout=60)
     clock.now += HOUR
 
@@ -185,7 +185,7 @@ async def test_one_that_never_began_ends_as_well(engine, clock):
 
 async def test_a_thousand_and_more_deadlines_at_once(engine, clock):
     """More than a page: all of them end."""
-    running = await engine(workflows=[wait_for_go], clock=clock)
+    running = await engine(workflows=[wait_for_go], clock=clock, config=WATCHFUL)
     handles = await asyncio.gather(
         *(running.client.start_workflow(wait_for_go, execution_timeout=60) for _ in range(1_100))
     )
@@ -197,10 +197,10 @@ async def test_a_thousand_and_more_deadlines_at_once(engine, clock):
 
 
 @pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf"), 10**12, timedelta(days=-1), "60", True])
-async def test_what_is_no_duration_is_refused(engine, database, timeout):
+async def test_what_is_no_duration_is_refused(engine, database_url, timeout):
     """Typed, naming the field; nothing is started."""
     client = (await engine(workflows=[wait_for_go])).client
-    before = dump(database)
+    before = dump(database_url)
 
     for call in (
         lambda: client.start_workflow(wait_for_go, execution_timeout=timeout),
@@ -209,4 +209,4 @@ async def test_what_is_no_duration_is_refused(engine, database, timeout):
         with pytest.raises(InvalidDuration) as refused:
             await call()
         assert "execution_timeout" == refused.value.field
-    assert before == dump(database)
+    assert before == dump(database_url)

@@ -18,6 +18,7 @@ from holdfast.engine.workers.register import Register
 from holdfast.errors import EventTimeout, InvalidDefinition, InvalidExpression, InvalidRequest
 from holdfast.model import commands as c
 from tests.conftest import QUICK, until
+from tests.looking import rows
 from tests.replay.event_world import KIND, ORG, World
 
 
@@ -40,13 +41,10 @@ async def results(client, answer):
     return [await client.workflow(started).result(timeout=10) for started in answer.started]
 
 
-async def triggers(engine):
+def triggers(engine):
     """What is registered, by kind."""
-    return await engine.storage._read(
-        lambda connection: connection.execute(
-            "SELECT kind, key, version, queue, filter FROM holdfast_event_triggers ORDER BY kind, key"
-        ).fetchall()
-    )
+    sql = "SELECT kind, key, version, queue, filter FROM holdfast_event_triggers ORDER BY kind, key"
+    return rows(engine._url, sql)
 
 
 # --- starting ---------------------------------------------------------------------------------------------------------
@@ -196,17 +194,17 @@ async def test_the_newest_version_replaces_the_triggers_of_its_kind(engine):
 
     one, two, three = version("1", ["a", "b"]), version("2", On("b", where="input > 1")), version("3", None)
     opened = await engine(workflows=[one])
-    assert [("w", "a", "1", "default", None), ("w", "b", "1", "default", None)] == await triggers(opened)
+    assert [("w", "a", "1", "default", None), ("w", "b", "1", "default", None)] == triggers(opened)
     await opened.shutdown()
     opened = await engine(workflows=[two])
-    assert [("w", "b", "2", "default", "input > 1")] == await triggers(opened)
+    assert [("w", "b", "2", "default", "input > 1")] == triggers(opened)
     old = await engine(workflows=[one])
-    assert [("w", "b", "2", "default", "input > 1")] == await triggers(opened)
+    assert [("w", "b", "2", "default", "input > 1")] == triggers(opened)
     assert ["2"] == await results(opened.client, await opened.client.publish_event("b", 2))
     await old.shutdown()
     await opened.shutdown()
     opened = await engine(workflows=[three])
-    assert [] == await triggers(opened)
+    assert [] == triggers(opened)
 
 
 async def test_triggers_of_other_kinds_stay(engine):
@@ -214,7 +212,7 @@ async def test_triggers_of_other_kinds_stay(engine):
     first = await engine(workflows=[on_order])
     await engine(workflows=[on_large])
 
-    assert ["on_large", "on_large", "on_order"] == [row[0] for row in await triggers(first)]
+    assert ["on_large", "on_large", "on_order"] == [row[0] for row in triggers(first)]
 
 
 @pytest.mark.parametrize(
@@ -264,4 +262,4 @@ async def test_a_worker_with_a_trigger_that_cannot_work_is_not_registered(engine
     )
     with pytest.raises(error):
         await opened._local.workers.register(request)
-    assert [] == await triggers(opened)
+    assert [] == triggers(opened)

@@ -446,7 +446,7 @@ async def test_events_can_be_removed_kept_or_dead(engine):
     )
 
 
-async def test_events_of_another_org_are_nobodys_business(engine, database):
+async def test_events_of_another_org_are_nobodys_business(engine):
     """Neither listed nor replayed nor removed nor matched."""
     opened = await engine(workflows=WORKFLOWS)
     other = (await engine(org="other")).client

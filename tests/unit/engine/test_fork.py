@@ -48,7 +48,7 @@ async def run(client):
     return handle, await handle.result(timeout=20)
 
 
-async def test_at_every_event_where_a_turn_ends(engine, database):
+async def test_at_every_event_where_a_turn_ends(engine, database_url):
     """With the later signals received again each fork has the same result; the original's rows stay as they are."""
     running = await engine(workflows=[asks], tasks=[double])
     handle, result = await run(running.client)
@@ -94,7 +94,7 @@ async def test_two_ways_from_one_point(engine):
     await check_all(running)
 
 
-async def test_a_workflow_id_in_use_is_refused(engine, database):
+async def test_a_workflow_id_in_use_is_refused(engine, database_url):
     """Also the original's own, while it is open; nothing changes. One that is free again will do."""
     running = await engine(workflows=[asks], tasks=[double])
     client = running.client
@@ -102,24 +102,24 @@ async def test_a_workflow_id_in_use_is_refused(engine, database):
     other = await client.start_workflow(asks, 1, workflow_id="x")
     await waiting_for(handle, "signal")
     await waiting_for(other, "signal")
-    before = dump(database)
+    before = dump(database_url)
 
     for taken, holder in (("w", handle), ("x", other)):
         with pytest.raises(WorkflowAlreadyRunning) as refused:
             await handle.fork(at_event=1, workflow_id=taken)
         assert holder.id == refused.value.details["execution_id"]
-    assert before == dump(database)
+    assert before == dump(database_url)
     await other.terminate()
     assert "x" == (await handle.fork(at_event=1, workflow_id="x")).workflow_id
 
 
-async def test_bad_input(engine, database):
+async def test_bad_input(engine, database_url):
     """No event, one inside a turn, no name, no such execution: typed, and nothing changes."""
     running = await engine(workflows=[asks], tasks=[double])
     handle, _ = await run(running.client)
     history = await handle.history()
     inside = next(seq for seq in range(1, len(history)) if seq not in points(history))
-    before = dump(database)
+    before = dump(database_url)
 
     for seq in (0, -3, len(history), len(history) + 1, inside, "1", None):
         with pytest.raises(InvalidResetPoint) as refused:
@@ -131,10 +131,10 @@ async def test_bad_input(engine, database):
         assert "workflow_id" == unnamed.value.field
     with pytest.raises(ExecutionNotFound):
         await running.client.fork_workflow("nobody", at_event=1)
-    assert before == dump(database)
+    assert before == dump(database_url)
 
 
-async def test_an_open_child_can_not_be_shared(engine, database):
+async def test_an_open_child_can_not_be_shared(engine, database_url):
     """The error says which; once it has ended its outcome is the fork's, too."""
     running = await engine(workflows=[parent, child])
     client = running.client
@@ -143,12 +143,12 @@ async def test_an_open_child_can_not_be_shared(engine, database):
     born = await client.find_workflow("the-child")
     await waiting(born)
     seq = (await handle.history())[-1].seq
-    before = dump(database)
+    before = dump(database_url)
 
     with pytest.raises(InvalidResetPoint, match="the-child") as refused:
         await handle.fork(at_event=seq)
     assert (1, born.id) == (refused.value.details["child_no"], refused.value.details["child_execution_id"])
-    assert before == dump(database)
+    assert before == dump(database_url)
     await born.signal("go", "grown")
     await born.result(timeout=20)
     fork = await handle.fork(at_event=seq)

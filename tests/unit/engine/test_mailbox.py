@@ -354,8 +354,8 @@ async def test_a_reset_takes_letters_along_once(engine):
     assert [letter.execution_id for letter in await client.dead_letters()] == [fresh.id]
 
 
-def test_the_blocking_face(database):
-    with SyncEngine(f"sqlite:///{database}", workflows=WORKFLOWS, config=QUICK) as engine:
+def test_the_blocking_face(database_url):
+    with SyncEngine(database_url, workflows=WORKFLOWS, config=QUICK) as engine:
         handle = engine.client.start_workflow(picky, workflow_id="w")
         handle.signal("note", "one")
         assert handle.pending_signals() == {"note": 1}

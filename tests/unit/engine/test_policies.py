@@ -1,7 +1,6 @@
 """What a start means when its workflow id is in use, or was."""
 
 import asyncio
-import sqlite3
 from contextlib import suppress
 
 import pytest
@@ -58,19 +57,19 @@ async def test_use_existing_is_the_default(engine):
         assert (first.id, False) == (again.id, again.created)
 
 
-async def test_fail_refuses_and_names_the_open_one(engine, database):
+async def test_fail_refuses_and_names_the_open_one(engine, database_url):
     """A typed error with the execution's id; nothing changes."""
     running = await engine(workflows=[wait_for_go])
     first = await running.client.start_workflow(wait_for_go, workflow_id="w", if_running="fail")
     assert first.created
     await waiting(first)
-    before = dump(database)
+    before = dump(database_url)
 
     with pytest.raises(WorkflowAlreadyRunning) as refused:
         await running.client.start_workflow(wait_for_go, workflow_id="w", if_running="fail")
     assert first.id == refused.value.details["execution_id"]
     assert "w" == refused.value.details["workflow_id"]
-    assert before == dump(database)
+    assert before == dump(database_url)
 
 
 async def test_of_fifty_that_start_at_once_one_wins(engine):
@@ -169,11 +168,11 @@ async def test_allow_is_the_default(engine, how):
 
 
 @pytest.mark.parametrize("how", ENDS)
-async def test_allow_if_failed(engine, database, how):
+async def test_allow_if_failed(engine, database_url, how):
     """After one that completed it is refused; after any other end it is allowed."""
     client = (await engine(workflows=[end_as])).client
     last = await ended(client, how)
-    before = dump(database)
+    before = dump(database_url)
 
     if how != "completed":
         assert (await client.start_workflow(end_as, how, workflow_id="w", if_closed="allow_if_failed")).created
@@ -181,22 +180,22 @@ async def test_allow_if_failed(engine, database, how):
     with pytest.raises(WorkflowIdUsed) as refused:
         await client.start_workflow(end_as, how, workflow_id="w", if_closed="allow_if_failed")
     assert (last.id, "COMPLETED") == (refused.value.details["execution_id"], refused.value.details["status"])
-    assert before == dump(database)
+    assert before == dump(database_url)
 
 
 @pytest.mark.parametrize("how", ENDS)
-async def test_reject_allows_a_workflow_id_once(engine, database, how):
+async def test_reject_allows_a_workflow_id_once(engine, database_url, how):
     """The first start is allowed; after its end no other is. Signal-with-start knows the policy as well."""
     client = (await engine(workflows=[end_as])).client
     last = await ended(client, how)
-    before = dump(database)
+    before = dump(database_url)
 
     with pytest.raises(WorkflowIdUsed) as refused:
         await client.start_workflow(end_as, how, workflow_id="w", if_closed=IfClosed.REJECT)
     assert (last.id, how.upper()) == (refused.value.details["execution_id"], refused.value.details["status"])
     with pytest.raises(WorkflowIdUsed):
         await client.signal_with_start_workflow("w", end_as, how, signal_name="s", if_closed="reject")
-    assert before == dump(database)
+    assert before == dump(database_url)
 
 
 async def test_signal_with_start_finds_the_open_one_under_any_policy(engine):
@@ -223,21 +222,22 @@ async def test_signal_with_start_finds_the_open_one_under_any_policy(engine):
         ("if_closed", 1, "'allow', 'allow_if_failed', 'reject'"),
     ],
 )
-async def test_unknown_words_are_refused(engine, database, field, value, known):
+async def test_unknown_words_are_refused(engine, database_url, field, value, known):
     """The error names the field and the words that are known; nothing is started."""
     client = (await engine(workflows=[wait_for_go])).client
-    before = dump(database)
+    before = dump(database_url)
 
     with pytest.raises(InvalidRequest, match=known) as refused:
         await client.start_workflow(wait_for_go, workflow_id="w", **{field: value})
     assert field == refused.value.field
-    assert before == dump(database)
+    assert before == dump(database_url)
 
 
-def test_the_dump_sees_every_table(tmp_path):
+async def test_the_dump_sees_every_table(engine, database_url):
     """What the tests compare is what there is."""
-    path = tmp_path / "some.db"
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE one (a, b)")
-        connection.execute("INSERT INTO one VALUES (1, 2)")
-    assert {"one": [(1, 2)]} == dump(path)
+    client = (await engine(workflows=[wait_for_go])).client
+    handle = await client.start_workflow(wait_for_go, workflow_id="w")
+    found = dump(database_url)
+
+    assert len(found) > 15
+    assert [("default", "w", handle.id)] == found["holdfast_workflow_keys"]

@@ -490,7 +490,6 @@ def test_undecorated_functions():
         "sqlite://host/chat.db",
         "sqlite:///chat.db?mode=ro",
         "sqlite:///chat.db#x",
-        "postgresql://localhost/x",
         Path("chat.db"),
         None,
         3,
@@ -532,6 +531,7 @@ async def test_a_file_that_is_no_database(tmp_path):
     assert before == path.read_bytes()
 
 
+@pytest.mark.sqlite_only
 async def test_a_database_of_a_newer_holdfast(engine, database):
     """Refused before anything is read or written: the older code does not know what it means."""
     running = await engine(workflows=[wait_for_go])

@@ -83,13 +83,13 @@ async def test_at_every_valid_event_the_result_is_the_same(engine):
     await check_all(running)
 
 
-async def test_every_other_event_is_refused_and_nothing_changes(engine, database):
+async def test_every_other_event_is_refused_and_nothing_changes(engine, database_url):
     """An event inside a turn's rows: the error names the turn and the nearest events that will do."""
     running = await engine(workflows=[busy], tasks=[double])
     handle, _ = await run_busy(running.client)
     history = await handle.history()
     valid = points(history)
-    before = dump(database)
+    before = dump(database_url)
 
     inside = [seq for seq in range(1, len(history)) if seq not in valid]
     assert inside
@@ -103,20 +103,20 @@ async def test_every_other_event_is_refused_and_nothing_changes(engine, database
         assert f"from {span.first} to {span.last}" in str(refused.value)
         if details["after"] is not None:
             assert details["after"] in valid
-    assert before == dump(database)
+    assert before == dump(database_url)
 
 
 @pytest.mark.parametrize("seq", [0, -1, 10_000, 2**70, 1.5, "3", True, None])
-async def test_a_number_that_is_no_event_is_refused(engine, database, seq):
+async def test_a_number_that_is_no_event_is_refused(engine, database_url, seq):
     """Typed, naming the field and the numbers that exist; nothing changes."""
     running = await engine(workflows=[busy], tasks=[double])
     handle, _ = await run_busy(running.client)
-    before = dump(database)
+    before = dump(database_url)
 
     with pytest.raises(InvalidResetPoint, match="to_event must be") as refused:
         await handle.reset(to_event=seq)
     assert ("to_event", 1) == (refused.value.field, refused.value.details["first_valid"])
-    assert before == dump(database)
+    assert before == dump(database_url)
 
 
 async def test_the_end_itself_can_not_be_kept(engine):
@@ -129,18 +129,18 @@ async def test_the_end_itself_can_not_be_kept(engine):
         await handle.reset(to_event=last)
 
 
-async def test_bad_names_and_unknown_executions(engine, database):
+async def test_bad_names_and_unknown_executions(engine, database_url):
     """Refused with their own errors."""
     running = await engine(workflows=[busy], tasks=[double])
     handle, _ = await run_busy(running.client)
-    before = dump(database)
+    before = dump(database_url)
 
     with pytest.raises(ExecutionNotFound):
         await running.client.reset_workflow("nobody", to_event=1)
     with pytest.raises(InvalidRequest) as refused:
         await handle.reset(to_event=1, reason=5)
     assert "reason" == refused.value.field
-    assert before == dump(database)
+    assert before == dump(database_url)
 
 
 # --- what -------------------------------------------------------------------------------------------------------------
@@ -342,18 +342,18 @@ async def is_closed(handle):
 # --- beside others ----------------------------------------------------------------------------------------------------
 
 
-async def test_a_workflow_id_that_is_in_use_again_is_not_taken(engine, database):
+async def test_a_workflow_id_that_is_in_use_again_is_not_taken(engine, database_url):
     """The closed one can't come back while another open execution has its workflow id."""
     running = await engine(workflows=[busy], tasks=[double])
     handle, _ = await run_busy(running.client)
     other = await running.client.start_workflow(busy, 1, workflow_id="w")
     await waiting_for(other, "signal")
-    before = dump(database)
+    before = dump(database_url)
 
     with pytest.raises(WorkflowAlreadyRunning) as refused:
         await handle.reset(to_event=1)
     assert other.id == refused.value.details["execution_id"]
-    assert before == dump(database)
+    assert before == dump(database_url)
 
 
 async def test_without_a_workflow_id_of_its_own_the_first_id_finds_it(engine):

@@ -8,6 +8,7 @@ import pytest
 from holdfast import NonRetryable, RetryPolicy, Status, WorkflowContext, task, workflow
 from holdfast.errors import Conflict, ExecutionNotFound, ExecutionOpen, WorkflowAlreadyRunning, WorkflowFailed
 from holdfast.model import events as e
+from tests.conftest import WATCHFUL
 from tests.replay.recording import check_whole
 from tests.unit.engine.records import check_all, dump, reached, types, waiting
 
@@ -161,7 +162,7 @@ async def test_one_that_was_terminated_goes_on_where_it_was(engine):
 async def test_one_that_was_out_of_time_gets_its_time_again(engine):
     """The whole of its execution timeout, from now."""
     now = [1_800_000_000_000_000]
-    running = await engine(workflows=WORKFLOWS, tasks=[deliver], clock=lambda: now[0])
+    running = await engine(workflows=WORKFLOWS, tasks=[deliver], clock=lambda: now[0], config=WATCHFUL)
     handle = await running.client.start_workflow(wait_for_go, execution_timeout=timedelta(hours=1))
     await waiting(handle)
     now[0] += 5 * 3600 * 10**6
@@ -202,7 +203,7 @@ async def test_cancelled_before_it_began(engine):
     assert ["first", "on"] == await again.result(timeout=20)
 
 
-async def test_what_is_open_or_done_is_not_retried(engine, database):
+async def test_what_is_open_or_done_is_not_retried(engine, database_url):
     """An open one, a completed one, one whose workflow id is in use, one that is not there: typed, nothing changes."""
     running = await engine(workflows=WORKFLOWS, tasks=[deliver])
     client = running.client
@@ -211,7 +212,7 @@ async def test_what_is_open_or_done_is_not_retried(engine, database):
     await waiting(opened)
     done = await client.start_workflow(with_step)
     await done.result(timeout=20)
-    before = dump(database)
+    before = dump(database_url)
 
     with pytest.raises(ExecutionOpen) as still:
         await opened.retry()
@@ -223,7 +224,7 @@ async def test_what_is_open_or_done_is_not_retried(engine, database):
         await lost.retry()
     with pytest.raises(ExecutionNotFound):
         await client.retry_workflow("nobody")
-    assert before == dump(database)
+    assert before == dump(database_url)
 
 
 async def test_a_retried_child_does_not_tell_its_parent_twice(engine):

@@ -1,7 +1,6 @@
 """The short forms of Engine, for scripts: start, query, cancel, recover, shutdown, storage."""
 
 import asyncio
-import sqlite3
 from functools import partial
 from uuid import uuid4
 
@@ -10,6 +9,7 @@ import pytest
 from holdfast import Engine, EngineConfig, Limits, RecoveryReport, Status, WorkflowContext, task, workflow
 from holdfast.errors import EngineStopped, WorkflowCancelled, WorkflowFailed, WorkflowTerminated
 from tests.conftest import until
+from tests.looking import change, rows
 
 
 @workflow
@@ -103,7 +103,7 @@ async def test_recover_with_nothing_to_do(engine):
     assert 0 == report.repaired
 
 
-async def test_recover_mends_rows_deleted_by_hand(engine, database):
+async def test_recover_mends_rows_deleted_by_hand(engine, database_url):
     """A deleted ready row, timer or task: each is found, and its workflow goes on to its end."""
     ran = []
 
@@ -133,11 +133,8 @@ async def test_recover_mends_rows_deleted_by_hand(engine, database):
     outside = await engine()
     await outside.client.signal_workflow(executions[signalled], "go", 1)
     await outside.shutdown()
-    connection = sqlite3.connect(database)
     for table in ("ready", "timers", "tasks"):
-        assert 1 == connection.execute(f"DELETE FROM holdfast_{table}").rowcount, table
-    connection.commit()
-    connection.close()
+        assert 1 == change(database_url, f"DELETE FROM holdfast_{table}"), table
 
     last = await engine(workflows=[signalled, sleeping, working], tasks=[work])
     report = await last.recover()
@@ -247,8 +244,8 @@ async def test_shutdown_tells_who_waits(engine):
         await asyncio.wait_for(waiter, 10)
 
 
-async def test_shutdown_leaves_no_lease_behind(engine, database):
-    """The next engine goes on at once: no session, no leased row is left in the file."""
+async def test_shutdown_leaves_no_lease_behind(engine, database_url):
+    """The next engine goes on at once: no session, no leased row is left in the database."""
     begun = asyncio.Event()
 
     @task
@@ -265,16 +262,14 @@ async def test_shutdown_leaves_no_lease_behind(engine, database):
     await running.start(wait_for_go)
     await begun.wait()
     await running.shutdown()
-    connection = sqlite3.connect(database)
     held = [
-        connection.execute(query).fetchone()[0]
+        rows(database_url, query)[0][0]
         for query in (
             "SELECT count(*) FROM holdfast_workers",
             "SELECT count(*) FROM holdfast_ready WHERE worker IS NOT NULL",
             "SELECT count(*) FROM holdfast_tasks WHERE worker IS NOT NULL",
         )
     ]
-    connection.close()
 
     assert [0, 0, 0] == held
 
@@ -300,9 +295,9 @@ async def test_starting_up_twice_is_starting_up_once(engine):
     assert session == running.worker.session
 
 
-async def test_an_engine_that_was_never_started_refuses(tmp_path):
+async def test_an_engine_that_was_never_started_refuses(database_url):
     """Outside `async with` it says what to do."""
-    idle = Engine(f"sqlite:///{tmp_path}/idle.db", workflows=[wait_for_go])
+    idle = Engine(database_url, workflows=[wait_for_go])
     with pytest.raises(EngineStopped, match="async with Engine"):
         await idle.start(wait_for_go)
     with pytest.raises(EngineStopped):

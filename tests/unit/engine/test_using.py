@@ -19,6 +19,8 @@ from holdfast import SyncEngine, WorkflowContext, errors, workflow
 from holdfast.engine.rules.messages import PAGE
 from tests.conftest import QUICK, until
 
+pytestmark = pytest.mark.sqlite_only
+
 
 @workflow
 async def echo(ctx: WorkflowContext, text: str) -> str:

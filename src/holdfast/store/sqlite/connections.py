@@ -18,7 +18,7 @@ from random import uniform
 from typing import Final, TypeVar
 
 from holdfast.config import StoreConfig
-from holdfast.errors import InvalidDatabaseUrl, InvalidRequest, StorageError
+from holdfast.errors import InvalidDatabaseUrl, InvalidRequest, SchemaTooOld, StorageError
 from holdfast.store.protocol import Clock
 from holdfast.store.sqlite import migrate
 from holdfast.store.sqlite.faults import is_busy, translate
@@ -105,7 +105,15 @@ class Database:
         connection.execute(f"PRAGMA journal_size_limit = {int(self.config.checkpoint_wal_bytes)}")
         connection.execute("PRAGMA cache_size = -65536")
         connection.execute("PRAGMA temp_store = MEMORY")
-        if not patiently(lambda: migrate.is_current(connection, self.name), deadline_s):
+        left = patiently(lambda: migrate.missing(connection, self.name), deadline_s)
+        if left and not self.config.migrate and self.path is not None:
+            raise SchemaTooOld(
+                f"the schema of {self.name} lacks {left[0].name}, and this program was told not to change it "
+                "(migrate=False): run `holdfast migrate URL` first",
+                path=self.name,
+                missing=[migration.name for migration in left],
+            )
+        if left:
             begin(connection, time.monotonic() + deadline_s)
             try:
                 migrate.apply(connection, self.name, self.clock())

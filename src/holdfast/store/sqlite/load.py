@@ -8,9 +8,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from holdfast.store.protocol import Loaded, LoadPlan, TaskClaim, TaskKey, TurnClaim
-from holdfast.store.sqlite.cache import Cache
-from holdfast.store.sqlite.load_messages import MessageLoad
-from holdfast.store.sqlite.rows import (
+from holdfast.store.rows import (
     row_to_dead_letter,
     row_to_definition,
     row_to_event,
@@ -20,6 +18,9 @@ from holdfast.store.sqlite.rows import (
     row_to_timer,
     row_to_worker,
 )
+from holdfast.store.sqlite.cache import Cache
+from holdfast.store.sqlite.keys import load_keys
+from holdfast.store.sqlite.load_messages import MessageLoad
 from holdfast.store.sqlite.statements import rows, statement
 
 _EXECUTIONS = rows("executions", "by_id")
@@ -90,6 +91,8 @@ class _Load:
             self.load_unread()
         if plan.definitions:
             self.load_definitions()
+        if plan.orgs or plan.keys:
+            load_keys(self.connection, plan, self.loaded)
         return self.loaded
 
     def load_workflow_keys(self) -> None:
@@ -146,11 +149,16 @@ class _Load:
         if not builds or claim.limit <= 0:
             return ()
         sql = _CLAIMABLE_TURNS.sql(len(claim.builds))
-        found: list[tuple[int, int, str]] = []
+        found: list[tuple[int, int, str, int]] = []
         for queue in dict.fromkeys(claim.queues):
             values = [*builds, claim.org, queue, self.loaded.now, limit]
             found += self.connection.execute(sql, values).fetchall()
-        return [row[2] for row in sorted(found, key=lambda row: (-row[0], row[1], row[2]))]
+        found.sort(key=lambda row: (-row[0], row[1], row[2]))
+        if claim.leaves is None:
+            return [row[2] for row in found]
+        taken = [row[2] for row in found if not claim.leaves(row[2], row[3], row[1])]
+        self.loaded.turns_left |= len(taken) < len(found)
+        return taken
 
     def load_task_claims(self) -> None:
         taken: set[TaskKey] = set()

@@ -10,8 +10,7 @@ from collections import Counter
 
 from holdfast.expressions.lookups import reader
 from holdfast.model.messages import DeliveryRow, EventKeyRow, PromiseState, SubscriptionKind, SubscriptionRow
-from holdfast.store.protocol import EventMatch, Loaded, LoadPlan
-from holdfast.store.sqlite.message_rows import (
+from holdfast.store.message_rows import (
     row_to_dead,
     row_to_delivery,
     row_to_promise,
@@ -20,7 +19,9 @@ from holdfast.store.sqlite.message_rows import (
     row_to_token,
     row_to_trigger,
 )
-from holdfast.store.sqlite.statements import Row, rows, statement
+from holdfast.store.protocol import EventMatch, Loaded, LoadPlan
+from holdfast.store.rows import Row
+from holdfast.store.sqlite.statements import rows, statement
 
 _PROMISES = rows("promises", "by_key")
 _TOKENS = rows("promises", "tokens")

@@ -47,6 +47,11 @@ def migrations() -> tuple[Migration, ...]:
 
 def is_current(connection: sqlite3.Connection, path: str) -> bool:
     """Whether nothing is left to do. Raises if the database is newer than this program, or was made by another one."""
+    return not missing(connection, path)
+
+
+def missing(connection: sqlite3.Connection, path: str) -> list[Migration]:
+    """What is left to do."""
     applied = _applied(connection)
     known = {migration.version: migration for migration in migrations()}
     newest = max(applied, default=0)
@@ -64,7 +69,7 @@ def is_current(connection: sqlite3.Connection, path: str) -> bool:
                 path=path,
                 version=version,
             )
-    return len(applied) == len(known)
+    return [migration for migration in migrations() if migration.version not in applied]
 
 
 def apply(connection: sqlite3.Connection, path: str, now: int) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from holdfast.model.executions import Execution, State, Status
 from holdfast.store.protocol import ExecutionQuery
-from holdfast.store.sqlite.rows import row_to_head
+from holdfast.store.rows import row_to_head
 from holdfast.store.sqlite.statements import statement
 
 # Statuses that are not stored: the state, and a condition on the ready row.

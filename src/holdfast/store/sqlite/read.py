@@ -11,7 +11,7 @@ from typing import Final
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import DeadLetter, Execution, State, Status, TaskRow, TimerRow
 from holdfast.store.protocol import Inconsistency
-from holdfast.store.sqlite.rows import row_to_dead_letter, row_to_event, row_to_head, row_to_task, row_to_timer
+from holdfast.store.rows import row_to_dead_letter, row_to_event, row_to_head, row_to_task, row_to_timer
 from holdfast.store.sqlite.statements import rows, statement
 
 _EXECUTIONS = rows("executions", "by_id")

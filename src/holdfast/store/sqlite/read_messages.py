@@ -13,7 +13,7 @@ from holdfast.model.messages import (
     SubscriptionKind,
     SubscriptionRow,
 )
-from holdfast.store.sqlite.message_rows import (
+from holdfast.store.message_rows import (
     row_to_dead,
     row_to_delivery,
     row_to_promise,

@@ -15,8 +15,9 @@ from importlib.resources import files
 from itertools import chain
 from typing import Any, Final
 
+from holdfast.store.rows import Row
+
 MAX_ROWS: Final = 512
-Row = tuple[Any, ...]
 
 
 class Rows:

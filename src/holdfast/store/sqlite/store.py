@@ -12,6 +12,7 @@ from holdfast.config import StoreConfig
 from holdfast.errors import EngineStopped
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import DeadLetter, Execution, Status, TaskRow, TimerRow
+from holdfast.model.keys import ApiKey, AuditRow, Org
 from holdfast.model.messages import (
     DeadEvent,
     DeliveryRow,
@@ -22,7 +23,7 @@ from holdfast.model.messages import (
     SubscriptionRow,
 )
 from holdfast.store.protocol import Batch, BatchSource, Clock, ExecutionQuery, Inconsistency
-from holdfast.store.sqlite import joining, pages, read, read_messages
+from holdfast.store.sqlite import joining, keys, pages, read, read_messages
 from holdfast.store.sqlite.connections import Database
 from holdfast.store.sqlite.places import OPEN_FILES
 from holdfast.store.sqlite.readers import Coalesced, Readers, Reads
@@ -42,6 +43,11 @@ class SqliteStore:
         # What is in memory is seen by the writer's connection alone.
         self._readers = Readers(self._database) if path is not None else None
         self._open: _Open | None = None
+
+    @property
+    def in_company(self) -> bool:
+        """Others may be at work, but SQLite tells them of nothing in time: what is left to them waits too long."""
+        return False
 
     async def open(self, source: BatchSource) -> None:
         if self._path is not None:
@@ -125,6 +131,27 @@ class SqliteStore:
     async def delivery(self, org: str | None, number: int) -> DeliveryRow | None:
         return await self._read(lambda connection: read_messages.delivery(connection, org, number))
 
+    async def key_by_hash(self, key_hash: str) -> tuple[ApiKey, Org] | None:
+        return await self._read(lambda connection: keys.key_by_hash(connection, key_hash))
+
+    async def key(self, org: str, key_id: str) -> ApiKey | None:
+        return await self._read(lambda connection: keys.key(connection, org, key_id))
+
+    async def keys(self, org: str, before: str | None, limit: int) -> list[ApiKey]:
+        return await self._read(lambda connection: keys.keys(connection, org, before, limit))
+
+    async def any_keys(self) -> bool:
+        return await self._read(keys.any_keys)
+
+    async def org(self, slug: str) -> Org | None:
+        return await self._read(lambda connection: keys.org(connection, slug))
+
+    async def orgs(self, after: str, limit: int) -> list[Org]:
+        return await self._read(lambda connection: keys.orgs(connection, after, limit))
+
+    async def audit(self, org: str, before: int | None, limit: int) -> list[AuditRow]:
+        return await self._read(lambda connection: keys.audit(connection, org, before, limit))
+
     async def next_due_at(self, after: int) -> int | None:
         return await self._read(lambda connection: read.next_due_at(connection, after))
 
@@ -139,6 +166,10 @@ class SqliteStore:
             return False
         # The writer's connection is asked: to any other, our own commits would look like somebody else's.
         return await self._opened.reads.run(self._writer.changed_elsewhere, self._writer.post)
+
+    async def until_changed(self, patience_s: float) -> None:
+        """SQLite tells nobody."""
+        await asyncio.sleep(patience_s)
 
     @property
     def _opened(self) -> _Open:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 
 from holdfast.store.protocol import Changes
-from holdfast.store.sqlite.rows import (
+from holdfast.store.rows import (
     event_to_row,
     head_to_row,
     progress_to_row,
@@ -13,6 +13,7 @@ from holdfast.store.sqlite.rows import (
     request_to_row,
     task_to_row,
 )
+from holdfast.store.sqlite.keys import write_keys
 from holdfast.store.sqlite.statements import rows, statement
 from holdfast.store.sqlite.write_messages import write_messages
 
@@ -55,6 +56,8 @@ def write(connection: sqlite3.Connection, changes: Changes, now: int) -> None:
     _write_timers(connection, changes)
     write_messages(connection, changes)
     _write_rare(connection, changes)
+    if changes.orgs or changes.keys or changes.audit:
+        write_keys(connection, changes)
     for execution_id, seq, reason in changes.bury:
         connection.execute(_BURY, (reason, now, execution_id, seq))
 

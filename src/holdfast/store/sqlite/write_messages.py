@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from holdfast.store.protocol import Changes
-from holdfast.store.sqlite.message_rows import (
+from holdfast.store.message_rows import (
     dead_to_row,
     delivery_to_row,
     promise_to_row,
@@ -13,6 +12,7 @@ from holdfast.store.sqlite.message_rows import (
     subscription_to_row,
     token_to_row,
 )
+from holdfast.store.protocol import Changes
 from holdfast.store.sqlite.statements import rows, statement
 
 _UPSERT_PROMISES = rows("promises", "upsert")

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 from holdfast.testing.stores.bench import Bench, OpenStore
 from holdfast.testing.stores.claiming import Claiming
+from holdfast.testing.stores.deliveries import Deliveries
 from holdfast.testing.stores.failing import Failing
 from holdfast.testing.stores.family import Family
+from holdfast.testing.stores.keys import Keys
 from holdfast.testing.stores.listing import Listing
 from holdfast.testing.stores.loading import Loading
-from holdfast.testing.stores.messages import Deliveries, Promises, PublishedEvents, Subscriptions
+from holdfast.testing.stores.messages import Promises, PublishedEvents, Subscriptions
 from holdfast.testing.stores.reading import Reading
 from holdfast.testing.stores.sharing import Sharing
 from holdfast.testing.stores.writing import Writing
@@ -39,5 +41,6 @@ class StoreConformance(
     Subscriptions,
     PublishedEvents,
     Deliveries,
+    Keys,
 ):
     """Everything a store promises to the engine."""

@@ -38,6 +38,8 @@ class Member:
     def failed(self, error: BaseException) -> None:
         self._loop.call_soon_threadsafe(self.future.set_exception, error)
 
+    def doubted(self, error: BaseException) -> None: ...
+
     def split(self) -> Sequence[Member]:
         return [self]
 
@@ -71,6 +73,8 @@ class Group:
     def failed(self, error: BaseException) -> None:
         for member in self._members:
             member.failed(error)
+
+    def doubted(self, error: BaseException) -> None: ...
 
     def split(self) -> Sequence[Member]:
         return self._members

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 from unittest import SkipTest
 
 from msgspec import Raw
 from msgspec.structs import replace
 
-from holdfast.model.executions import RequestRow
 from holdfast.model.messages import (
     DeadEvent,
     DeliveryRow,
@@ -23,7 +23,7 @@ from holdfast.model.messages import (
     TokenRow,
     TriggerRow,
 )
-from holdfast.model.values import NULL, Failure, Settlement, Wait
+from holdfast.model.values import Failure, Settlement, Wait
 from holdfast.store.protocol import Changes, EventMatch, Inconsistency, Loaded, LoadPlan
 from holdfast.testing.stores.bench import START, Bench, OpenStore
 from holdfast.testing.stores.records import ORG, OTHER_ORG, a_task, a_timer, an_execution, an_id
@@ -49,6 +49,7 @@ def a_full_promise() -> PromiseRow:
         event_key="answered",
         timer_no=3,
         expires_at=START + 9,
+        shape=Raw(b'{"is":"array","of":"int"}'),
     )
 
 
@@ -98,6 +99,10 @@ class Oldest:
             if len(chosen) >= self.count + spare:
                 break
         return {"all": chosen}
+
+
+def _give(count: int, loaded: Loaded) -> Changes:
+    return Changes(last_id=loaded.last_id + count)
 
 
 class Promises:
@@ -326,16 +331,19 @@ class Subscriptions:
         assert await store.waits_of_key(OTHER_ORG, BROADCAST, "go", 10) == []
 
     async def test_numbers_only_grow(self, open_store: OpenStore) -> None:
-        """The last one given is loaded when it is asked for; a smaller one does not take it back."""
+        """Whoever asks gets numbers that nobody has had: those after `last_id`."""
         bench = await Bench.opened(open_store)
-        assert (await bench.load(numbering=True)).last_id == 0
-        await bench.write(last_id=7)
-        await bench.write(last_id=5)
-        assert (await bench.load(numbering=True)).last_id == 7
+        first = (await bench.load(numbering=True)).last_id
+        given = first
+        for count in (7, 2):
+            loaded = await bench.run(LoadPlan(numbering=True), partial(_give, count))
+            assert loaded.last_id >= given
+            given = loaded.last_id + count
+        assert (await bench.load(numbering=True)).last_id >= given > first
         assert (await bench.load()).last_id == 0
 
     async def test_two_stores_never_give_the_same_number(self, open_store: OpenStore) -> None:
-        """Each transaction goes on where the other one's ended."""
+        """Each transaction goes on after the other one's end."""
         if not self.shared:
             raise SkipTest("a database of this store has one owner")
         benches = [await Bench.opened(open_store) for _ in range(2)]
@@ -347,9 +355,10 @@ class Subscriptions:
 
         await asyncio.gather(*(bench.run(LoadPlan(numbering=True), take) for bench in benches * 25))
 
+        last = (await benches[0].load(numbering=True)).last_id
         # A transaction that had to be repeated has decided twice; the numbers it gave first were never written.
-        assert (await benches[0].load(numbering=True)).last_id == 50
-        assert set(given) == set(range(1, 51))
+        assert len(set(given)) >= 50
+        assert max(given) <= last
 
     async def test_missing_waits_and_promises_are_found(self, open_store: OpenStore) -> None:
         """Of executions at rest: a wait without its subscription, a promise without its row, timer or subscription."""
@@ -487,110 +496,3 @@ class PublishedEvents:
 
         await bench.write(exhumed_events=[3])
         assert (await bench.load(dead_events={3})).dead_events == {}
-
-
-class Deliveries:
-    async def test_a_delivery_is_stored_whole(self, open_store: OpenStore) -> None:
-        """Every field; afterwards how far it has come, how many got it and when it was done."""
-        bench = await Bench.opened(open_store)
-        full = a_delivery(
-            9, kind=MESSAGE, key="paid", data=_DATA, correlation="c", consume=True, kept=True, idempotency_key="k"
-        )
-        await bench.write(deliveries={9: full})
-        assert plain(await bench.store.delivery(ORG, 9)) == plain(full)
-
-        full.cursor, full.delivered, full.done_at = 5, 3, START + 1
-        await bench.write(deliveries={9: full})
-
-        assert plain(await bench.store.delivery(None, 9)) == plain(full)
-        assert await bench.store.delivery(OTHER_ORG, 9) is None
-        assert await bench.store.delivery(ORG, 8) is None
-
-    async def test_the_next_page_is_loaded(self, open_store: OpenStore) -> None:
-        """After the cursor and below the bound, with the executions; `more` says that the page is full."""
-        bench = await Bench.opened(open_store)
-        waits = [a_wait(number, number) for number in (1, 2, 3, 4, 5, 9)]
-        await bench.write(
-            new_executions=[an_execution(number) for number in (1, 2, 3, 4, 5, 9)],
-            new_subscriptions=numbered(*waits),
-            deliveries={6: a_delivery(6, cursor=1)},
-        )
-
-        ((delivery, page, more),) = (await bench.load(deliveries=3)).deliveries
-        assert (delivery.id, page, more) == (6, [2, 3, 4], True)
-        loaded = await bench.load(deliveries=10)
-        ((_, page, more),) = loaded.deliveries
-        assert (page, more) == ([2, 3, 4, 5], False)
-        assert sorted(loaded.executions) == [an_id(number) for number in (2, 3, 4, 5)]
-
-    async def test_the_oldest_of_each_key_goes_first(self, open_store: OpenStore) -> None:
-        """A later one of the same key waits; other keys have their share of the page; done ones are left alone."""
-        bench = await Bench.opened(open_store)
-        waits = [*(a_wait(number) for number in (1, 2, 3)), *(a_wait(number, key="stop") for number in (4, 5, 6))]
-        deliveries = [
-            a_delivery(10, done_at=START),
-            a_delivery(11),
-            a_delivery(12),
-            a_delivery(13, key="stop"),
-            a_delivery(14, kind=EVENT, data=NULL),
-        ]
-        await bench.write(
-            new_subscriptions=numbered(*waits), deliveries={delivery.id: delivery for delivery in deliveries}
-        )
-
-        loaded = await bench.load(deliveries=6)
-
-        found = [(delivery.id, page, more) for delivery, page, more in loaded.deliveries]
-        assert found == [(11, [1, 2], True), (13, [4, 5], True), (14, [], False)]
-
-    async def test_a_match_tells_what_is_on_its_way(self, open_store: OpenStore) -> None:
-        """To its own org, kind and key: what is sent now must not overtake it."""
-        bench = await Bench.opened(open_store)
-        deliveries = [
-            a_delivery(1, done_at=START),
-            a_delivery(2),
-            a_delivery(3),
-            a_delivery(4, org=OTHER_ORG),
-            a_delivery(5, key="stop", done_at=START),
-        ]
-        await bench.write(deliveries={delivery.id: delivery for delivery in deliveries})
-
-        loaded = await bench.load(matches=[a_match(), a_match(key="stop"), a_match(EVENT)])
-
-        assert loaded.under_way == {(ORG, BROADCAST, "go"): {2, 3}}
-
-    async def test_a_delivery_brings_what_was_kept_of_it(self, open_store: OpenStore) -> None:
-        """An event that is on its way and kept for those who look back: one number, two rows."""
-        bench = await Bench.opened(open_store)
-        await bench.write(
-            published={7: a_kept_event(7)}, deliveries={7: a_delivery(7, kind=EVENT, key="paid", kept=True)}
-        )
-
-        assert list((await bench.load(deliveries=5)).published) == [7]
-
-    async def test_a_delivery_is_due_until_it_is_done(self, open_store: OpenStore) -> None:
-        """Whoever asks what is due next is told: its process may be gone."""
-        bench = await Bench.opened(open_store)
-        await bench.write(deliveries={1: a_delivery(1, sent_at=START - 5)})
-        assert await bench.store.next_due_at(START) == START - 5
-        await bench.write(deliveries={1: a_delivery(1, sent_at=START - 5, done_at=START)})
-        assert await bench.store.next_due_at(START) is None
-
-    async def test_a_delivery_is_forgotten_when_nobody_can_ask_for_it(self, open_store: OpenStore) -> None:
-        """A day after it was done, unless the idempotency key it was sent with still counts."""
-        bench = await Bench.opened(open_store)
-        day = 24 * 3600 * 1_000_000
-        request = RequestRow(org=ORG, request_id="k", fingerprint="f", answer=b"{}", created_at=START)
-        deliveries = [
-            a_delivery(1, done_at=START),
-            a_delivery(2, done_at=START, idempotency_key="k"),
-            a_delivery(3, done_at=START, idempotency_key="forgotten"),
-            a_delivery(4, done_at=START + 9),
-            a_delivery(5),
-        ]
-        await bench.write(deliveries={delivery.id: delivery for delivery in deliveries}, requests=[request])
-
-        await bench.write(forget_messages_before=START + day + 1)
-
-        found = [number for number in range(1, 6) if await bench.store.delivery(ORG, number) is not None]
-        assert found == [2, 4, 5]

@@ -224,6 +224,7 @@ def every_kind_of_event() -> list[EventBody]:
             event_key="k",
             timer_no=2,
             expires_at=START + 9,
+            shape=raw,
             line="a.py:7",
         ),
         ev.PromiseCancelled(up_to=1, promise_no=1, name="p", line="a.py:7"),

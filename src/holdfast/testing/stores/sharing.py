@@ -63,13 +63,14 @@ class Sharing:
         )
         newer = an_execution(2)
         changed = an_execution(last_seq=4, ready=Ready(since_at=START, worker="w-2"))
-        await there.write(
+        changes = Changes(
             new_executions=[newer],
             changed_executions={changed.id: changed},
             ready={changed.id: changed},
             deleted_tasks=[(execution.id, 1)],
             workflow_keys={(ORG, "key"): newer.id},
         )
+        await there.run(LoadPlan(workflow_keys={(ORG, "key")}), lambda _: changes)
 
         loaded = await here.load(executions={execution.id}, tasks={(execution.id, 1)}, workflow_keys={(ORG, "key")})
         assert loaded.executions == {changed.id: changed, newer.id: newer}

@@ -227,7 +227,8 @@ class Writing:
         bench = await Bench.opened(open_store)
         old, new = a_closed_execution(1, workflow_id="order"), an_execution(2, workflow_id="order")
         await bench.write(new_executions=[old], workflow_keys={(ORG, "order"): old.id})
-        await bench.write(new_executions=[new], workflow_keys={(ORG, "order"): new.id})
+        moved = Changes(new_executions=[new], workflow_keys={(ORG, "order"): new.id})
+        await bench.run(LoadPlan(workflow_keys={(ORG, "order")}), lambda _: moved)
 
         loaded = await bench.load(workflow_keys={(ORG, "order")})
         assert loaded.workflow_keys == {(ORG, "order"): new.id}

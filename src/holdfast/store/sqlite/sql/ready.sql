@@ -13,8 +13,9 @@ DELETE FROM holdfast_ready WHERE execution_id IN (VALUES /*row*/(?)/*end*/);
 -- name: claimable
 -- Unleased rows of one queue that a worker with these builds may take, in claiming order.
 WITH builds (kind, version, build) AS (VALUES /*row*/(?, ?, ?)/*end*/)
-SELECT r.priority, r.since_at, r.execution_id
+SELECT r.priority, r.since_at, r.execution_id, e.last_seq
 FROM holdfast_ready AS r CROSS JOIN builds AS b ON b.kind = r.kind AND b.version = r.version
+CROSS JOIN holdfast_executions AS e ON e.id = r.execution_id
 WHERE r.worker IS NULL AND r.org = ? AND r.queue = ?
     AND (r.not_before_at <= ? OR (r.avoid_build IS NOT NULL AND r.avoid_build <> b.build))
 ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT ?;

@@ -1,0 +1,367 @@
+"""Answers a batch's plan inside its transaction.
+
+    topics locked ─► what refers to executions is found ─► heads locked, in the order of their ids ─► found again
+    ─► pages of what nobody holds (claims, due work) ─► the rows of all of them
+
+The head of an execution is the lock of everything that belongs to it, and every statement sees what was committed
+before it began: so what is read after the locks is true until the transaction ends. What was found before them, and
+looks different now, makes the whole batch begin again (`Raced`). Claims and due work never wait for a lock, and come
+last, so that nobody can wait in a circle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any
+
+from holdfast.model.executions import Execution, Ready, TimerRow
+from holdfast.store.postgres.keys import load_keys
+from holdfast.store.postgres.load_messages import MessageLoad
+from holdfast.store.postgres.statements import Connection, columns, statement
+from holdfast.store.protocol import Loaded, LoadPlan, TaskClaim, TaskKey, TurnClaim
+from holdfast.store.rows import (
+    row_to_dead_letter,
+    row_to_definition,
+    row_to_event,
+    row_to_head,
+    row_to_request,
+    row_to_task,
+    row_to_timer,
+    row_to_worker,
+)
+
+_LOCK = statement("executions", "lock")
+_LOCK_FREE = statement("executions", "lock_free")
+_CHILDREN = statement("executions", "open_children")
+_BEREAVED = statement("executions", "bereaved")
+_READY = statement("ready", "by_id")
+_CLAIMABLE_TURNS = statement("ready", "claimable")
+_CANDIDATES = statement("ready", "candidates")
+_CLAIMABLE_TURN_QUEUES = statement("ready", "claimable_queues")
+_HELD_TURNS = statement("ready", "held")
+_WORKFLOW_KEYS = statement("workflow_keys", "by_key")
+_TASKS = statement("tasks", "by_key")
+_CLAIMABLE_TASKS = statement("tasks", "claimable")
+_CLAIMABLE_TASK_QUEUES = statement("tasks", "claimable_queues")
+_DUE_TASKS = statement("tasks", "due")
+_HELD_TASKS = statement("tasks", "held")
+_TIMERS = statement("timers", "by_key")
+_DUE_TIMERS = statement("timers", "due")
+_ANYTHING_DUE = statement("timers", "anything_due")
+_REQUESTS = statement("requests", "by_id")
+_EXPIRED_REQUESTS = statement("requests", "expired")
+_WORKERS = statement("workers", "by_id")
+_EXPIRED_WORKERS = statement("workers", "expired")
+_ORPHANED_WORKERS = statement("workers", "orphaned")
+_DEFINITIONS = statement("definitions", "by_kind")
+_UNREAD = statement("events", "unread")
+_GIVEN = statement("events", "given")
+_BY_SEQ = statement("events", "by_seq")
+_DEAD_LETTERS = statement("dead_letters", "by_key")
+
+_NO_READY = (None, None, None, None, None)
+
+
+class Raced(Exception):
+    """Somebody else has changed, in the meantime, what this transaction had found: all of it has to begin again."""
+
+
+async def load(connection: Connection, plan: LoadPlan, now: int) -> Loaded:
+    """Everything the plan names, and the executions that those rows belong to, locked."""
+    return await _Load(connection, plan, now).run()
+
+
+class _Load:
+    """One load. `executions` and `tasks` are what is wanted; they grow while rows that refer to some are found."""
+
+    def __init__(self, connection: Connection, plan: LoadPlan, now: int) -> None:
+        self.connection = connection
+        self.plan = plan
+        self.loaded = Loaded(now=now)
+        self.executions = set(plan.executions)
+        self.tasks = set(plan.tasks)
+        self.timers = set(plan.timers)
+        self.heads: dict[str, Any] = {}
+        self.messages = MessageLoad(connection, plan, self.loaded)
+
+    async def run(self) -> Loaded:
+        plan = self.plan
+        timers, tasks, bereaved, deliveries, workers = await self._what_is_due()
+        if plan.workers or plan.expired_workers or plan.held_by:
+            await self._load_workers(expired=workers)
+        if plan.orgs or plan.keys:
+            await load_keys(self.connection, plan, self.loaded)
+        await self.messages.lock_topics(deliveries=deliveries)
+        await self._find()
+        await self._lock()
+        await self._find_again()
+        await self._take_free(timers=timers, tasks=tasks, bereaved=bereaved)
+        await self._load_ready()
+        self._settle_pages()
+        await self._load_rows()
+        return self.loaded
+
+    async def _what_is_due(self) -> tuple[bool, bool, bool, bool, bool]:
+        plan = self.plan
+        if not (plan.due_timers or plan.due_tasks or plan.bereaved or plan.deliveries or plan.expired_workers):
+            return False, False, False, False, False
+        timers, tasks, bereaved, deliveries, workers = await self.connection.fetchrow(_ANYTHING_DUE, self.loaded.now)
+        return timers, tasks, bereaved, deliveries, workers
+
+    # --- before the locks ---
+
+    async def _load_workers(self, *, expired: bool) -> None:
+        loaded, connection = self.loaded, self.connection
+        if self.plan.workers:
+            for row in await connection.fetch(_WORKERS, sorted(self.plan.workers)):
+                loaded.workers[row[0]] = row_to_worker(row)
+        if self.plan.expired_workers:
+            for row in await connection.fetch(_EXPIRED_WORKERS, loaded.now) if expired else ():
+                loaded.workers.setdefault(row[0], row_to_worker(row))
+                loaded.expired_workers.append(row[0])
+            orphaned = await connection.fetch(_ORPHANED_WORKERS)
+            loaded.expired_workers.extend(worker for (worker,) in orphaned)
+        holders = sorted(self.plan.held_by.union(loaded.expired_workers))
+        if holders:
+            loaded.held_turns = [row[0] for row in await connection.fetch(_HELD_TURNS, holders)]
+            loaded.held_tasks = [(row[0], row[1]) for row in await connection.fetch(_HELD_TASKS, holders)]
+            self.executions.update(loaded.held_turns)
+            self.tasks.update(loaded.held_tasks)
+
+    async def _find(self) -> None:
+        plan = self.plan
+        if plan.requests or plan.expired_requests:
+            await self._load_requests()
+        if plan.workflow_keys:
+            self.loaded.workflow_keys = await self._workflow_keys()
+            self.executions.update(self.loaded.workflow_keys.values())
+        if plan.children:
+            self.loaded.children = await self._children()
+            self.executions.update(self.loaded.children.values())
+        await self.messages.find()
+        self.tasks |= self.messages.tasks
+        self.executions |= self.messages.executions
+        self.executions.update(execution_id for execution_id, _ in self.tasks)
+        self.executions.update(execution_id for execution_id, _ in self.timers)
+
+    async def _load_requests(self) -> None:
+        connection, loaded = self.connection, self.loaded
+        if self.plan.expired_requests:
+            page = await connection.fetch(_EXPIRED_REQUESTS, loaded.now, self.plan.expired_requests)
+            loaded.expired_requests = [(row[0], row[1]) for row in page]
+        if self.plan.requests:
+            for row in await connection.fetch(_REQUESTS, *columns(self.plan.requests, 2)):
+                found = loaded.requests[row[0], row[1]] = row_to_request(row)
+                if found.execution_id is not None:
+                    self.executions.add(found.execution_id)
+
+    async def _workflow_keys(self) -> dict[tuple[str, str], str]:
+        found = await self.connection.fetch(_WORKFLOW_KEYS, *columns(self.plan.workflow_keys, 2))
+        return {(row[0], row[1]): row[2] for row in found}
+
+    async def _children(self) -> dict[TaskKey, str]:
+        found = await self.connection.fetch(_CHILDREN, *columns(self.plan.children, 2))
+        return {(row[0], row[1]): row[2] for row in found}
+
+    # --- the locks ---
+
+    async def _lock(self) -> None:
+        if self.executions:
+            for row in await self.connection.fetch(_LOCK, list(self.executions)):
+                self.heads[row[0]] = row
+
+    async def _find_again(self) -> None:
+        """A key may have moved on, a child may have gone on as another execution, while we waited for the heads."""
+        if self.loaded.workflow_keys and await self._workflow_keys() != self.loaded.workflow_keys:
+            raise Raced("a workflow id has moved to another execution")
+        if self.plan.children and await self._children() != self.loaded.children:
+            raise Raced("a child has ended or gone on")
+        if await self.messages.have_waits_ended():
+            raise Raced("waits have ended")
+
+    async def _take_free(self, *, timers: bool, tasks: bool, bereaved: bool) -> None:
+        """Pages of what nobody holds; what somebody holds is left to him, or for later."""
+        plan, loaded, connection = self.plan, self.loaded, self.connection
+        free: set[str] = set()
+        for turn_claim in plan.turn_claims:
+            taken = {key for answer in loaded.turn_claims for key in answer}
+            turns = await self._claim_turns(turn_claim, turn_claim.limit + len(taken))
+            loaded.turn_claims.append(list(islice((key for key in turns if key not in taken), turn_claim.limit)))
+            free.update(turns)
+        for task_claim in plan.task_claims:
+            given = {key for answer in loaded.task_claims for key in answer}
+            found = await self._claim_tasks(task_claim, task_claim.limit + len(given))
+            answer = list(islice((key for key in found if key not in given), task_claim.limit))
+            loaded.task_claims.append(answer)
+            self.tasks.update(answer)
+            free.update(execution_id for execution_id, _ in found)
+        due: list[TaskKey] = []
+        if plan.due_timers and timers:
+            due = [(row[0], row[1]) for row in await connection.fetch(_DUE_TIMERS, loaded.now, plan.due_timers)]
+            self.timers.update(due)
+            free.update(execution_id for execution_id, _ in due)
+        if plan.due_tasks and tasks:
+            found_tasks = await connection.fetch(_DUE_TASKS, loaded.now, plan.due_tasks)
+            loaded.due_tasks = [(row[0], row[1]) for row in found_tasks]
+            self.tasks.update(loaded.due_tasks)
+            free.update(execution_id for execution_id, _ in loaded.due_tasks)
+        if plan.bereaved and bereaved:
+            await self._take_bereaved()
+        await self._take_heads(free - self.heads.keys())
+        self.due = await self._with_parents(due)
+
+    async def _take_heads(self, wanted: Iterable[str]) -> None:
+        ids = list(wanted)
+        if ids:
+            for row in await self.connection.fetch(_LOCK_FREE, ids):
+                self.heads[row[0]] = row
+
+    async def _claim_turns(self, claim: TurnClaim, limit: int) -> list[str]:
+        if not claim.builds or claim.limit <= 0 or not claim.queues:
+            return []
+        builds = columns([(kind, version, build) for (kind, version), build in claim.builds.items()], 3)
+        found: list[Any] = []
+        sql = _CLAIMABLE_TURNS if claim.leaves is None else _CANDIDATES
+        for queue, most in await self._shares(_CLAIMABLE_TURN_QUEUES, claim, limit, builds):
+            found += await self.connection.fetch(sql, claim.org, queue, *builds, self.loaded.now, most)
+        found.sort(key=lambda row: (-row[0], row[1], row[2]))
+        if claim.leaves is None:
+            return [row[2] for row in found]
+        taken = [row[2] for row in found if not claim.leaves(row[2], row[3], row[1])]
+        self.loaded.turns_left |= len(taken) < len(found)
+        await self._take_heads(key for key in taken if key not in self.heads)
+        return [key for key in taken if key in self.heads]
+
+    async def _claim_tasks(self, claim: TaskClaim, limit: int) -> list[TaskKey]:
+        if not claim.kinds or claim.limit <= 0 or not claim.queues:
+            return []
+        kinds = [claim.kinds]
+        found: list[Any] = []
+        for queue, most in await self._shares(_CLAIMABLE_TASK_QUEUES, claim, limit, kinds):
+            found += await self.connection.fetch(_CLAIMABLE_TASKS, claim.org, queue, *kinds, self.loaded.now, most)
+        return [(row[2], row[3]) for row in sorted(found, key=lambda row: (-row[0], row[1], row[2], row[3]))]
+
+    async def _shares(
+        self, sql: str, claim: TurnClaim | TaskClaim, limit: int, able: Sequence[Any]
+    ) -> list[tuple[str, int]]:
+        """How many to take from each queue: several queues are one line."""
+        queues = list(dict.fromkeys(claim.queues))
+        if len(queues) == 1:
+            return [(queues[0], limit)]
+        found = await self.connection.fetch(sql, claim.org, queues, *able, self.loaded.now, limit)
+        return [(row[0], row[1]) for row in found]
+
+    async def _take_bereaved(self) -> None:
+        """Parent and child both, or neither."""
+        page = [(row[0], row[1]) for row in await self.connection.fetch(_BEREAVED, self.plan.bereaved)]
+        wanted = {key for pair in page for key in pair if key is not None}
+        await self._take_heads(wanted - self.heads.keys())
+        again = await self.connection.fetch(_BEREAVED, self.plan.bereaved)
+        self.loaded.bereaved = [
+            (parent, child)
+            for parent, child in again
+            if parent in self.heads and (child is None or child in self.heads)
+        ]
+
+    async def _with_parents(self, due: list[TaskKey]) -> set[TaskKey]:
+        """Due timers without those of children whose parents are not to be had now: they may close their execution, and
+        a parent hears of that."""
+        heads = self.heads
+        parents = {key[0]: heads[key[0]] for key in due if key[0] in heads}
+        missing = {head[27] for head in parents.values() if head[27] is not None and head[10] is None} - heads.keys()
+        await self._take_heads(missing)
+        out_of_reach = missing - heads.keys()
+        return {key for key in due if key[0] in heads and heads[key[0]][27] not in out_of_reach}
+
+    # --- after the locks ---
+
+    async def _load_ready(self) -> None:
+        if not self.heads:
+            return
+        found = {row[0]: row[1:] for row in await self.connection.fetch(_READY, list(self.heads))}
+        executions = self.loaded.executions
+        for execution_id, head in self.heads.items():
+            executions[execution_id] = row_to_head((*head, *found.get(execution_id, _NO_READY)))
+
+    def _settle_pages(self) -> None:
+        """What a page was chosen by may have changed before its head was locked."""
+        loaded, plan = self.loaded, self.plan
+        holders = self.plan.held_by.union(loaded.expired_workers)
+        loaded.held_turns = [key for key in loaded.held_turns if _holder(loaded.executions.get(key)) in holders]
+        for number, claim in enumerate(plan.turn_claims):
+            loaded.turn_claims[number] = [
+                key
+                for key in loaded.turn_claims[number]
+                if _is_claimable(loaded.executions.get(key), claim, loaded.now)
+            ]
+
+    async def _load_rows(self) -> None:
+        plan, loaded, connection = self.plan, self.loaded, self.connection
+        if self.timers:
+            for row in await connection.fetch(_TIMERS, *columns(self.timers, 2)):
+                loaded.timers[row[0], row[1]] = row_to_timer(row)
+            fired = (loaded.timers.get(key) for key in self.due)
+            due = [timer for timer in fired if timer is not None and timer.fire_at <= loaded.now]
+            loaded.due_timers = sorted(due, key=_by_time)
+        await self.messages.load()
+        tasks = self.tasks | self.messages.tasks
+        if tasks:
+            for row in await connection.fetch(_TASKS, *columns(tasks, 2)):
+                loaded.tasks[row[0], row[1]] = row_to_task(row)
+            self._settle_tasks()
+        if plan.unread or plan.calls_after or plan.dead_letters:
+            await self._load_unread()
+        if plan.definitions:
+            for row in await connection.fetch(_DEFINITIONS, *columns(plan.definitions, 2)):
+                loaded.definitions.setdefault((row[0], row[1]), []).append(row_to_definition(row))
+
+    def _settle_tasks(self) -> None:
+        loaded, tasks = self.loaded, self.loaded.tasks
+        holders = self.plan.held_by.union(loaded.expired_workers)
+        loaded.held_tasks = [key for key in loaded.held_tasks if key in tasks and tasks[key].worker in holders]
+        loaded.due_tasks = [key for key in loaded.due_tasks if key in tasks]
+        loaded.task_claims = [
+            [key for key in claimed if key in tasks and tasks[key].worker is None and not tasks[key].deferred]
+            for claimed in loaded.task_claims
+        ]
+
+    async def _load_unread(self) -> None:
+        plan, loaded, connection = self.plan, self.loaded, self.connection
+        if plan.unread:
+            found = list(
+                await connection.fetch(_UNREAD, *columns([(key, asked[0]) for key, asked in plan.unread.items()], 2))
+            )
+            single = [(key, seq) for key, (_, seqs) in plan.unread.items() for seq in seqs]
+            if single:
+                found += await connection.fetch(_BY_SEQ, *columns(single, 2))
+            loaded.unread = {key: [] for key in plan.unread}
+            for row in sorted(found, key=lambda row: (row[0], row[1])):
+                loaded.unread[row[0]].append(row_to_event(*row[1:]))
+        if plan.calls_after:
+            loaded.calls = {key: [] for key in plan.calls_after}
+            for row in await connection.fetch(_GIVEN, *columns(plan.calls_after.items(), 2)):
+                loaded.calls[row[0]].append(row_to_event(*row[1:]))
+        if plan.dead_letters:
+            for row in await connection.fetch(_DEAD_LETTERS, *columns(plan.dead_letters, 2)):
+                loaded.dead_letters[row[0], row[1]] = row_to_dead_letter(row)
+
+
+def _holder(execution: Execution | None) -> str | None:
+    ready = execution.ready if execution is not None else None
+    return ready.worker if ready is not None else None
+
+
+def _is_claimable(execution: Execution | None, claim: TurnClaim, now: int) -> bool:
+    if execution is None or execution.ready is None or execution.ready.worker is not None:
+        return False
+    build = claim.builds.get((execution.kind, execution.version))
+    return build is not None and execution.queue in claim.queues and _is_time(execution.ready, build, now)
+
+
+def _is_time(ready: Ready, build: str, now: int) -> bool:
+    return ready.not_before_at <= now or (ready.avoid_build is not None and ready.avoid_build != build)
+
+
+def _by_time(timer: TimerRow) -> tuple[int, str, int]:
+    return timer.fire_at, timer.execution_id, timer.timer_no

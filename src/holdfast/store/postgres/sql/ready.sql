@@ -1,0 +1,85 @@
+-- name: by_id
+-- The ready rows of executions whose heads are locked.
+SELECT execution_id, since_at, not_before_at, worker, news, avoid_build FROM holdfast_ready
+WHERE execution_id = ANY ($1::text[]);
+
+-- name: upsert
+-- Ready rows that came or changed.
+INSERT INTO holdfast_ready (execution_id, org, queue, priority, kind, version, since_at, not_before_at, worker, news,
+    avoid_build)
+SELECT execution_id, org, queue, priority, kind, version, since_at, not_before_at, NULLIF(worker, ''), news = 1,
+    NULLIF(avoid_build, '')
+FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::bigint[], $8::bigint[],
+    $9::text[], $10::bigint[], $11::text[])
+    AS n (execution_id, org, queue, priority, kind, version, since_at, not_before_at, worker, news, avoid_build)
+ON CONFLICT (execution_id) DO UPDATE SET queue = excluded.queue, priority = excluded.priority, kind = excluded.kind,
+    version = excluded.version, since_at = excluded.since_at, not_before_at = excluded.not_before_at,
+    worker = excluded.worker, news = excluded.news, avoid_build = excluded.avoid_build;
+
+-- name: delete
+-- Ready rows whose news have been read.
+DELETE FROM holdfast_ready WHERE execution_id = ANY ($1::text[]);
+
+-- name: claimable
+-- Unleased rows of one queue that a worker with these builds may take, in claiming order, with their heads locked.
+SELECT r.priority, r.since_at, r.execution_id
+FROM holdfast_ready AS r
+CROSS JOIN LATERAL (
+    SELECT b.build FROM unnest($3::text[], $4::text[], $5::text[]) AS b (kind, version, build)
+    WHERE b.kind = r.kind AND b.version = r.version LIMIT 1) AS b
+JOIN holdfast_executions AS e ON e.id = r.execution_id
+WHERE r.worker IS NULL AND r.org = $1::text AND r.queue = $2::text
+    AND (r.not_before_at <= $6::bigint OR (r.avoid_build IS NOT NULL AND r.avoid_build <> b.build))
+ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT $7::bigint
+FOR NO KEY UPDATE OF e SKIP LOCKED;
+
+-- name: candidates
+-- The same, with nothing locked: for those who leave some of them to others.
+SELECT r.priority, r.since_at, r.execution_id, e.last_seq
+FROM holdfast_ready AS r
+CROSS JOIN LATERAL (
+    SELECT b.build FROM unnest($3::text[], $4::text[], $5::text[]) AS b (kind, version, build)
+    WHERE b.kind = r.kind AND b.version = r.version LIMIT 1) AS b
+JOIN holdfast_executions AS e ON e.id = r.execution_id
+WHERE r.worker IS NULL AND r.org = $1::text AND r.queue = $2::text
+    AND (r.not_before_at <= $6::bigint OR (r.avoid_build IS NOT NULL AND r.avoid_build <> b.build))
+ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT $7::bigint;
+
+-- name: claimable_queues
+-- How many of the first claimable rows of several queues are in each.
+SELECT f.queue, count(*) FROM (
+    SELECT q.queue, r.priority, r.since_at, r.execution_id
+    FROM unnest($2::text[]) AS q (queue)
+    CROSS JOIN LATERAL (
+        SELECT r.priority, r.since_at, r.execution_id FROM holdfast_ready AS r
+        CROSS JOIN LATERAL (
+            SELECT b.build FROM unnest($3::text[], $4::text[], $5::text[]) AS b (kind, version, build)
+            WHERE b.kind = r.kind AND b.version = r.version LIMIT 1) AS b
+        WHERE r.worker IS NULL AND r.org = $1::text AND r.queue = q.queue
+            AND (r.not_before_at <= $6::bigint OR (r.avoid_build IS NOT NULL AND r.avoid_build <> b.build))
+        ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT $7::bigint) AS r
+    ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT $7::bigint) AS f
+GROUP BY f.queue;
+
+-- name: held
+-- Executions leased by these workers.
+SELECT execution_id FROM holdfast_ready WHERE worker = ANY ($1::text[]) ORDER BY execution_id;
+
+-- name: next_due
+-- The earliest moment at which something is due by itself. A delay that was over does not count: such a row waits for a
+-- worker, not for the clock. A delivery on its way is due at once.
+SELECT least(
+    (SELECT min(fire_at) FROM holdfast_timers),
+    (SELECT min(due_at) FROM holdfast_tasks WHERE due_at IS NOT NULL),
+    (SELECT min(sent_at) FROM holdfast_deliveries WHERE done_at IS NULL),
+    (SELECT min(not_before_at) FROM holdfast_tasks
+        WHERE worker IS NULL AND NOT deferred AND not_before_at > 0 AND not_before_at > $1::bigint),
+    (SELECT min(not_before_at) FROM holdfast_ready
+        WHERE worker IS NULL AND not_before_at > 0 AND not_before_at > $1::bigint));
+
+-- name: news
+-- Executions leased by a worker that got events it has not been told of.
+SELECT r.execution_id, e.last_seq
+FROM holdfast_ready AS r
+CROSS JOIN LATERAL (SELECT e.last_seq FROM holdfast_executions AS e WHERE e.id = r.execution_id OFFSET 0) AS e
+WHERE r.worker = $1::text AND r.news ORDER BY r.execution_id;

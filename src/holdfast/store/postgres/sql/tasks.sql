@@ -1,0 +1,81 @@
+-- name: insert
+-- New tasks; a number that is taken is an error.
+INSERT INTO holdfast_tasks (execution_id, task_no, org, kind, queue, priority, input, retry, timeouts, scheduled_at,
+    not_before_at, attempt, nonce, worker, started_at, heartbeat_at, due_at, details, progress, last_failure, deferred)
+SELECT execution_id, task_no, org, kind, queue, priority, input, retry, timeouts, scheduled_at, not_before_at, attempt,
+    nonce, NULLIF(worker, ''), started_at, heartbeat_at, due_at, NULLIF(details, ''), progress,
+    NULLIF(last_failure, ''), deferred = 1
+FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[],
+    $9::text[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::text[], $15::bigint[], $16::bigint[],
+    $17::bigint[], $18::text[], $19::float8[], $20::text[], $21::bigint[])
+    AS n (execution_id, task_no, org, kind, queue, priority, input, retry, timeouts, scheduled_at, not_before_at,
+        attempt, nonce, worker, started_at, heartbeat_at, due_at, details, progress, last_failure, deferred);
+
+-- name: update
+-- Tasks that changed; what was asked for (kind, input, retry, time-outs) never does.
+UPDATE holdfast_tasks AS t SET queue = n.queue, priority = n.priority, not_before_at = n.not_before_at,
+    attempt = n.attempt, nonce = n.nonce, worker = NULLIF(n.worker, ''), started_at = n.started_at,
+    heartbeat_at = n.heartbeat_at, due_at = n.due_at, details = NULLIF(n.details, ''), progress = n.progress,
+    last_failure = NULLIF(n.last_failure, ''), deferred = n.deferred = 1
+FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::text[],
+    $9::bigint[], $10::bigint[], $11::bigint[], $12::text[], $13::float8[], $14::text[], $15::bigint[])
+    AS n (execution_id, task_no, queue, priority, not_before_at, attempt, nonce, worker, started_at, heartbeat_at,
+        due_at, details, progress, last_failure, deferred)
+WHERE t.execution_id = n.execution_id AND t.task_no = n.task_no;
+
+-- name: delete
+-- Tasks that are finished.
+DELETE FROM holdfast_tasks AS t USING unnest($1::text[], $2::bigint[]) AS n (execution_id, task_no)
+WHERE t.execution_id = n.execution_id AND t.task_no = n.task_no;
+
+-- name: purge
+-- All tasks of executions that are over.
+DELETE FROM holdfast_tasks WHERE execution_id = ANY ($1::text[]);
+
+-- name: by_key
+-- Tasks by execution and number.
+SELECT t.execution_id, t.task_no, t.org, t.kind, t.queue, t.priority, t.input, t.retry, t.timeouts, t.scheduled_at,
+    t.not_before_at, t.attempt, t.nonce, t.worker, t.started_at, t.heartbeat_at, t.due_at, t.details, t.progress,
+    t.last_failure, t.deferred
+FROM unnest($1::text[], $2::bigint[]) AS wanted (execution_id, task_no)
+JOIN holdfast_tasks AS t ON t.execution_id = wanted.execution_id AND t.task_no = wanted.task_no;
+
+-- name: claimable
+-- Tasks of one queue that a worker knowing these kinds may take, in claiming order, with their heads locked.
+SELECT t.priority, greatest(t.not_before_at, t.scheduled_at), t.execution_id, t.task_no
+FROM holdfast_tasks AS t JOIN holdfast_executions AS e ON e.id = t.execution_id
+WHERE t.worker IS NULL AND NOT t.deferred AND t.org = $1::text AND t.queue = $2::text AND t.not_before_at <= $4::bigint
+    AND t.kind = ANY ($3::text[])
+ORDER BY t.priority DESC, greatest(t.not_before_at, t.scheduled_at), t.execution_id, t.task_no LIMIT $5::bigint
+FOR NO KEY UPDATE OF e SKIP LOCKED;
+
+-- name: claimable_queues
+-- How many of the first claimable tasks of several queues are in each.
+SELECT f.queue, count(*) FROM (
+    SELECT q.queue
+    FROM unnest($2::text[]) AS q (queue)
+    CROSS JOIN LATERAL (
+        SELECT t.priority, greatest(t.not_before_at, t.scheduled_at) AS since_at, t.execution_id, t.task_no
+        FROM holdfast_tasks AS t
+        WHERE t.worker IS NULL AND NOT t.deferred AND t.org = $1::text AND t.queue = q.queue
+            AND t.not_before_at <= $4::bigint AND t.kind = ANY ($3::text[])
+        ORDER BY t.priority DESC, greatest(t.not_before_at, t.scheduled_at), t.execution_id, t.task_no
+        LIMIT $5::bigint) AS t
+    ORDER BY t.priority DESC, t.since_at, t.execution_id, t.task_no LIMIT $5::bigint) AS f
+GROUP BY f.queue;
+
+-- name: due
+-- Tasks whose nearest deadline has passed, the oldest first, with their heads locked.
+SELECT t.execution_id, t.task_no FROM holdfast_tasks AS t JOIN holdfast_executions AS e ON e.id = t.execution_id
+WHERE t.due_at IS NOT NULL AND t.due_at <= $1::bigint
+ORDER BY t.due_at LIMIT $2::bigint FOR NO KEY UPDATE OF e SKIP LOCKED;
+
+-- name: held
+-- Tasks leased by these workers.
+SELECT execution_id, task_no FROM holdfast_tasks WHERE worker = ANY ($1::text[]) ORDER BY execution_id, task_no;
+
+-- name: of_execution
+-- The unfinished tasks of one execution.
+SELECT execution_id, task_no, org, kind, queue, priority, input, retry, timeouts, scheduled_at, not_before_at, attempt,
+    nonce, worker, started_at, heartbeat_at, due_at, details, progress, last_failure, deferred
+FROM holdfast_tasks WHERE execution_id = $2::text AND org = $1::text ORDER BY task_no;

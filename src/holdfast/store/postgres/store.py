@@ -1,0 +1,192 @@
+"""The PostgreSQL store: puts the writer, the readers and the hints together behind the `Store` protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+from holdfast.config import StoreConfig
+from holdfast.errors import EngineStopped
+from holdfast.model.events import HistoryEvent
+from holdfast.model.executions import DeadLetter, Execution, Status, TaskRow, TimerRow
+from holdfast.model.keys import ApiKey, AuditRow, Org
+from holdfast.model.messages import (
+    DeadEvent,
+    DeliveryRow,
+    EventKeyRow,
+    PromiseRow,
+    PublishedRow,
+    SubscriptionKind,
+    SubscriptionRow,
+)
+from holdfast.store.postgres import keys, pages, read, read_messages
+from holdfast.store.postgres.clocks import DatabaseClock
+from holdfast.store.postgres.connections import Database
+from holdfast.store.postgres.hints import Hints
+from holdfast.store.postgres.joining import Joining
+from holdfast.store.postgres.readers import Coalesced, Reads
+from holdfast.store.postgres.settings import Settings, settings
+from holdfast.store.postgres.statements import Connection
+from holdfast.store.postgres.writer import Writer
+from holdfast.store.protocol import Batch, BatchSource, Clock, ExecutionQuery, Inconsistency
+
+T = TypeVar("T")
+
+
+class PostgresStore:
+    """One database on a PostgreSQL server, which any number of nodes may share.
+
+    `clock` replaces the database's own, for tests that own the time.
+    """
+
+    def __init__(self, url: str, config: StoreConfig, clock: Clock | None = None) -> None:
+        self.clock: Clock = clock or DatabaseClock()
+        self._database = Database(url, config, self.clock)
+        self._hints = Hints(self._database)
+        self._writer = Writer(self._database, self.clock, self._hints.tell)
+        self._joining = Joining(self._database, self._writer.transactions, self._hints)
+        self._open: _Open | None = None
+
+    @property
+    def in_company(self) -> bool:
+        return self._hints.in_company
+
+    async def open(self, source: BatchSource) -> None:
+        await self._writer.start(source)
+        try:
+            reads = Reads(self._database, await self._database.open_pool())
+            await self._hints.start()
+            common = await reads.run(settings)
+        except BaseException:
+            await self._writer.stop()
+            raise
+        self._open = _Open(reads, common)
+        self._joining.start(reads, common.identity)
+
+    async def close(self) -> None:
+        opened, self._open = self._open, None
+        await self._joining.stop()
+        await self._writer.stop()
+        await self._hints.stop()
+        if opened is not None:
+            await opened.reads.stop()
+
+    def wake(self) -> None:
+        self._writer.wake()
+
+    def run_on(self, connection: Any, batch: Batch) -> Awaitable[None] | None:
+        _ = self._opened
+        return self._joining.run_on(connection, batch)
+
+    @property
+    def shared_secret(self) -> bytes:
+        """What the nodes of this database make their tokens from, unless they are given something else."""
+        return self._opened.settings.secret
+
+    async def executions(self, org: str, ids: Sequence[str]) -> dict[str, Execution]:
+        return await self._opened.executions.get(org, ids)
+
+    async def last_events(self, org: str, ids: Sequence[str]) -> dict[str, HistoryEvent]:
+        return await self._opened.last_events.get(org, ids)
+
+    async def execution_by_workflow_id(self, org: str, workflow_id: str) -> Execution | None:
+        return await self._read(lambda connection: read.execution_by_workflow_id(connection, org, workflow_id))
+
+    async def history(
+        self, org: str, execution_id: str, after: int = 0, limit: int | None = None, types: Sequence[str] = ()
+    ) -> list[HistoryEvent]:
+        return await self._read(
+            lambda connection: read.history(connection, org, execution_id, after=after, limit=limit, types=types)
+        )
+
+    async def list_executions(self, query: ExecutionQuery) -> list[Execution]:
+        return await self._read(lambda connection: pages.list_executions(connection, query))
+
+    async def count_executions(self, org: str) -> dict[Status, int]:
+        return await self._read(lambda connection: read.count_executions(connection, org))
+
+    async def tasks(self, org: str, execution_id: str) -> list[TaskRow]:
+        return await self._read(lambda connection: read.tasks(connection, org, execution_id))
+
+    async def timers(self, org: str, execution_id: str) -> list[TimerRow]:
+        return await self._read(lambda connection: read.timers(connection, org, execution_id))
+
+    async def dead_letters(self, org: str, execution_id: str | None = None, limit: int = 100) -> list[DeadLetter]:
+        return await self._read(lambda connection: read.dead_letters(connection, org, execution_id, limit))
+
+    async def promises(self, org: str, execution_id: str) -> list[PromiseRow]:
+        return await self._read(lambda connection: read_messages.promises(connection, org, execution_id))
+
+    async def waits(self, org: str, execution_id: str) -> list[SubscriptionRow]:
+        return await self._read(lambda connection: read_messages.waits(connection, org, execution_id))
+
+    async def waits_of_key(self, org: str, kind: SubscriptionKind, key: str, limit: int) -> list[SubscriptionRow]:
+        return await self._read(lambda connection: read_messages.waits_of_key(connection, org, kind, key, limit))
+
+    async def published(self, org: str, key: str | None, before: int | None, limit: int) -> list[PublishedRow]:
+        return await self._read(lambda connection: read_messages.published(connection, org, key, before, limit))
+
+    async def dead_events(self, org: str, key: str | None, before: int | None, limit: int) -> list[DeadEvent]:
+        return await self._read(lambda connection: read_messages.dead_events(connection, org, key, before, limit))
+
+    async def event_key(self, org: str, key: str) -> EventKeyRow:
+        return await self._read(lambda connection: read_messages.event_key(connection, org, key))
+
+    async def delivery(self, org: str | None, number: int) -> DeliveryRow | None:
+        return await self._read(lambda connection: read_messages.delivery(connection, org, number))
+
+    async def key_by_hash(self, key_hash: str) -> tuple[ApiKey, Org] | None:
+        return await self._read(lambda connection: keys.key_by_hash(connection, key_hash))
+
+    async def key(self, org: str, key_id: str) -> ApiKey | None:
+        return await self._read(lambda connection: keys.key(connection, org, key_id))
+
+    async def keys(self, org: str, before: str | None, limit: int) -> list[ApiKey]:
+        return await self._read(lambda connection: keys.keys(connection, org, before, limit))
+
+    async def any_keys(self) -> bool:
+        return await self._read(keys.any_keys)
+
+    async def org(self, slug: str) -> Org | None:
+        return await self._read(lambda connection: keys.org(connection, slug))
+
+    async def orgs(self, after: str, limit: int) -> list[Org]:
+        return await self._read(lambda connection: keys.orgs(connection, after, limit))
+
+    async def audit(self, org: str, before: int | None, limit: int) -> list[AuditRow]:
+        return await self._read(lambda connection: keys.audit(connection, org, before, limit))
+
+    async def next_due_at(self, after: int) -> int | None:
+        return await self._read(lambda connection: read.next_due_at(connection, after))
+
+    async def news_for(self, worker: str) -> list[tuple[str, int]]:
+        return await self._read(lambda connection: read.news_for(connection, worker))
+
+    async def inconsistencies(self, org: str, limit: int) -> list[Inconsistency]:
+        return await self._read(lambda connection: read.inconsistencies(connection, org, limit))
+
+    async def changed_elsewhere(self) -> bool:
+        _ = self._opened
+        return self._hints.take_changed()
+
+    async def until_changed(self, patience_s: float) -> None:
+        await self._hints.wait(patience_s)
+
+    @property
+    def _opened(self) -> _Open:
+        if self._open is None:
+            raise EngineStopped("the store is not open")
+        return self._open
+
+    async def _read(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        return await self._opened.reads.run(work)
+
+
+class _Open:
+    """What exists only between `open` and `close`."""
+
+    def __init__(self, reads: Reads, common: Settings) -> None:
+        self.reads = reads
+        self.settings = common
+        self.executions: Coalesced[Execution] = reads.coalesced(read.executions)
+        self.last_events: Coalesced[HistoryEvent] = reads.coalesced(read.last_events)

@@ -1,0 +1,285 @@
+"""Runs one batch as one transaction: begin, load, decide, write, commit.
+
+Promises: no transaction is left open; a batch is told `committed` only when its commit is known to stand and `failed`
+only if nothing of it was written, or nobody can know; a batch that fails because of its content is split, so that only
+the guilty member fails. What passes by itself (a lost connection, a deadlock, a server that restarts) is tried again,
+the whole batch from a fresh load, until the deadline. A lock that somebody else holds for long must not stop everybody:
+whoever wants it is found by splitting the batch, and set aside (`aside.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from random import uniform
+from typing import Any, Final
+
+from holdfast.errors import OutcomeUnknown, StorageBusy, StorageError
+from holdfast.store.postgres.aside import Aside
+from holdfast.store.postgres.clocks import DatabaseClock
+from holdfast.store.postgres.connections import DRIVER_ERRORS, Database, close_quietly
+from holdfast.store.postgres.faults import is_connection_lost, is_lost_commit, is_transient, sqlstate, translate
+from holdfast.store.postgres.load import Raced, load
+from holdfast.store.postgres.marks import Marks
+from holdfast.store.postgres.statements import Connection
+from holdfast.store.postgres.write import Seen, write
+from holdfast.store.protocol import Batch, Changes, Clock
+
+_log = logging.getLogger("holdfast.store")
+
+# Rows are found by keys, always: a plan that was made while a table was small must not scan it when it has grown.
+_SETTINGS: Final = {
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "jit": "off",
+    "lock_timeout": "500",
+    "idle_in_transaction_session_timeout": "5000",
+}
+_BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+# When somebody is known to hold a lock for long, and when only those are tried who want it.
+_WARY: Final = "; SET LOCAL lock_timeout = 30"
+_BRIEF: Final = "; SET LOCAL lock_timeout = 5"
+_BLOCKED_AT_ONCE: Final = 5
+_ASK_AT_LEAST_S: Final = 5.0
+_FIRST_PAUSE_S: Final = 0.005
+_LONGEST_PAUSE_S: Final = 1.0
+_LOCK_NOT_AVAILABLE: Final = "55P03"
+
+
+class Transactions:
+    """The writer's connection. Belongs to the writer."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._connection: Any = None
+        self._marks = Marks()
+        self._aside = Aside()
+        self.stopping = False
+        patience_ms = int(database.config.statement_timeout_s * 1000)
+        settings = {**_SETTINGS, "statement_timeout": str(patience_ms)}
+        # Behind a pooler a session is a transaction.
+        self._session = "; ".join(f"SET {name} = {value}" for name, value in settings.items())
+        local = "".join(f"; SET LOCAL {name} = {value}" for name, value in settings.items())
+        self._begin = _BEGIN if database.hints else _BEGIN + local
+
+    async def connect(self) -> Any:
+        """Opened when needed: a connection that was lost has been thrown away."""
+        if self._connection is None:
+            connection = await self._database.connect_writer()
+            try:
+                if self._database.hints:
+                    await connection.execute(self._session)
+                await self._marks.met(connection)
+            except DRIVER_ERRORS as error:
+                await close_quietly(connection)
+                raise self._database.explain(error) from error
+            except BaseException:
+                await close_quietly(connection)
+                raise
+            self._connection = connection
+        return self._connection
+
+    async def run(self, batch: Batch) -> bool:
+        """One transaction, or several if it has to be split. Returns when the batch knows how it ended, or when it is
+        set aside: true if anything was written."""
+        give_up_at = asyncio.get_running_loop().time() + self._database.config.busy_deadline_s
+        return await self._run(batch, give_up_at, _WARY if self._aside else "")
+
+    @property
+    def again_at(self) -> float | None:
+        """When to call `run_again`, by the loop's clock."""
+        return self._aside.next_at if self._aside else None
+
+    async def run_again(self) -> bool:
+        """Those that were set aside, if it is time: true if anything was written. Few who are still blocked are enough
+        to leave the others for the next time."""
+        loop = asyncio.get_running_loop()
+        if not self._aside or loop.time() < self._aside.next_at:
+            return False
+        blocked, written, before = 0, False, len(self._aside)
+        for _ in range(before):
+            count = len(self._aside)
+            waiting = self._aside.take()
+            written |= await self._run(waiting.batch, waiting.give_up_at, _BRIEF)
+            blocked += len(self._aside) == count
+            if blocked >= _BLOCKED_AT_ONCE:
+                break
+        self._aside.end_pass(loop.time(), moved=len(self._aside) < before)
+        return written
+
+    def give_up(self) -> None:
+        """Nobody will call `run_again` any more."""
+        while self._aside:
+            busy = StorageBusy(
+                f"{self._database.name} was closed while somebody else held what this call needs; nothing of it was "
+                "written: repeat it",
+                path=self._database.name,
+            )
+            _tell(self._aside.take().batch.failed, busy)
+
+    async def _run(self, batch: Batch, give_up_at: float, settings: str) -> bool:
+        loop = asyncio.get_running_loop()
+        pauses = _Pauses()
+        while True:
+            try:
+                written = await self._transact(batch, give_up_at - loop.time(), settings)
+            except Raced as race:
+                await self._roll_back()
+                _log.debug("begun again: %s", race)
+                if loop.time() >= give_up_at:
+                    return await self._settle(batch, race, give_up_at)
+                await pauses.after_race()
+            except Exception as error:  # noqa: BLE001 - whatever a rule raises belongs to the batch, not to the writer
+                await self._roll_back(error)
+                if not _is_worth_repeating(error) or loop.time() >= give_up_at:
+                    return await self._settle(batch, error, give_up_at)
+                await pauses.after_fault(error)
+            except BaseException:
+                # Cancelled: nobody knows how far the statement has come. The connection must not be used again.
+                await self.close()
+                raise
+            else:
+                _tell(batch.committed)
+                return written
+
+    async def end(self) -> None:
+        """In peace: nobody will ask what became of the last transaction."""
+        if self._connection is not None:
+            with suppress(Exception):
+                await self._marks.clear(self._connection)
+        await self.close()
+
+    async def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await close_quietly(connection)
+
+    async def _transact(self, batch: Batch, patience_s: float, settings: str) -> bool:
+        connection = await self.connect()
+        await connection.execute(self._begin + settings)
+        now = await self.now(connection)
+        loaded = await load(connection, batch.plan(), now)
+        seen = Seen(loaded)
+        changes = batch.decide(loaded)
+        if changes == _NOTHING:
+            # Nothing to write, nothing to make durable: locks that found nothing to do need no commit on disk.
+            await connection.execute("ROLLBACK")
+            return False
+        number, mark = self._marks.next(now)
+        await write(connection, changes, seen, now, mark)
+        await self._commit(connection, number, batch, patience_s)
+        return True
+
+    async def now(self, connection: Connection) -> int:
+        return await self._clock.read(connection) if isinstance(self._clock, DatabaseClock) else self._clock()
+
+    async def _commit(self, connection: Any, number: int, batch: Batch, patience_s: float) -> None:
+        try:
+            await connection.execute("COMMIT")
+        except Exception as error:
+            if not is_lost_commit(error):
+                raise
+            self._connection = None
+            connection.terminate()
+            if not await self._stands(number, batch, patience_s):
+                raise
+
+    async def _stands(self, number: int, batch: Batch, patience_s: float) -> bool:
+        """Whether the commit stands: asked until somebody answers, since nothing can go on before. Callers who can't
+        wait for it are told that it is not known."""
+        loop = asyncio.get_running_loop()
+        doubt_at = loop.time() + max(patience_s, _ASK_AT_LEAST_S)
+        pauses = _Pauses()
+        doubted = False
+        while True:
+            try:
+                return await self._ask(number, doubt_at - loop.time())
+            except Exception as error:
+                if loop.time() >= doubt_at and not doubted:
+                    doubted = True
+                    _log.warning("%s was lost while it committed: asking until it answers", self._database.name)
+                    _tell(batch.doubted, self._unknown(error))
+                if doubted and self.stopping:
+                    raise self._unknown(error) from error
+                await pauses.after_fault(error)
+
+    async def _ask(self, number: int, patience_s: float) -> bool:
+        async with asyncio.timeout(max(patience_s, _ASK_AT_LEAST_S)):
+            connection = await self._database.connect_writer()
+            try:
+                return await self._marks.stands(connection, number)
+            finally:
+                await close_quietly(connection)
+
+    def _unknown(self, error: Exception) -> OutcomeUnknown:
+        return OutcomeUnknown(
+            f"{self._database.name} was lost while it committed ({error}): whether this call counts is not known; "
+            "repeat it with the same request id to find out",
+            path=self._database.name,
+        )
+
+    async def _settle(self, batch: Batch, error: Exception, give_up_at: float) -> bool:
+        known = error if isinstance(error, StorageError) else translate(error, self._database.name)
+        blocked = sqlstate(error) == _LOCK_NOT_AVAILABLE
+        members = batch.split() if known is None or blocked else ()
+        if len(members) > 1:
+            return any([await self._run(member, give_up_at, _WARY) for member in members])
+        if blocked and asyncio.get_running_loop().time() < give_up_at:
+            self._aside.add(batch, give_up_at)
+        else:
+            _tell(batch.failed, known if known is not None else error)
+        return False
+
+    async def _roll_back(self, error: Exception | None = None) -> None:
+        connection = self._connection
+        if connection is None:
+            return
+        if error is not None and is_connection_lost(error):
+            await self.close()
+            return
+        try:
+            if connection.is_in_transaction():
+                await connection.execute("ROLLBACK")
+        except Exception as failure:  # noqa: BLE001 - a connection that can't even roll back is of no use
+            _log.info("could not roll back, connecting to %s again: %s", self._database.name, failure)
+            await self.close()
+
+
+_NOTHING: Final = Changes()
+
+
+class _Pauses:
+    """Longer from one failure to the next."""
+
+    def __init__(self) -> None:
+        self._races = 0
+        self._pause_s = _FIRST_PAUSE_S
+
+    async def after_race(self) -> None:
+        """Whoever was faster has committed by now: a second look is enough, unless many run for the same thing."""
+        self._races += 1
+        if self._races > 3:
+            await asyncio.sleep(uniform(0.0, 0.001) * self._races)  # noqa: S311 - jitter, not a secret
+
+    async def after_fault(self, error: Exception) -> None:
+        _log.info("a transaction is repeated: %s", error)
+        await asyncio.sleep(uniform(0.5, 1.5) * self._pause_s)  # noqa: S311 - as above
+        self._pause_s = min(self._pause_s * 2, _LONGEST_PAUSE_S)
+
+
+def _is_worth_repeating(error: BaseException) -> bool:
+    """Whether it passes by itself. A lock that is held for long does, but its holder is waited for alone."""
+    cause = error.__cause__ if isinstance(error, StorageError) and error.__cause__ is not None else error
+    return is_transient(cause) and sqlstate(cause) != _LOCK_NOT_AVAILABLE
+
+
+def _tell(listener: Callable[..., None], *arguments: object) -> None:
+    """A listener that fails must not keep the others from hearing how their batch ended."""
+    try:
+        listener(*arguments)
+    except Exception:  # noqa: BLE001 - as above
+        _log.exception("a batch could not take its result")

@@ -1,0 +1,82 @@
+"""The tables. Records are copied in and out: what a transaction was lent it may spoil."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from typing import Any
+
+from holdfast.model.events import HistoryEvent
+from holdfast.model.executions import (
+    DeadLetter,
+    DefinitionRow,
+    Execution,
+    Ready,
+    RequestRow,
+    TaskRow,
+    TimerRow,
+    WorkerRow,
+)
+from holdfast.model.keys import ApiKey, AuditRow, Org
+from holdfast.model.messages import (
+    DeadEvent,
+    DeliveryRow,
+    EventKeyRow,
+    PromiseRow,
+    PublishedRow,
+    SubscriptionRow,
+    TokenRow,
+    TriggerRow,
+)
+from holdfast.store.protocol import TaskKey, WorkflowKey
+
+
+class MemoryDatabase:
+    """Everything there is. `commits` counts the transactions."""
+
+    def __init__(self) -> None:
+        self.heads: dict[str, Execution] = {}
+        self.ready: dict[str, Ready] = {}
+        self.events: dict[str, dict[int, HistoryEvent]] = {}
+        self.workflow_keys: dict[WorkflowKey, str] = {}
+        self.tasks: dict[TaskKey, TaskRow] = {}
+        self.timers: dict[TaskKey, TimerRow] = {}
+        self.workers: dict[str, WorkerRow] = {}
+        self.definitions: dict[tuple[str, str, str], DefinitionRow] = {}
+        self.requests: dict[tuple[str, str], RequestRow] = {}
+        self.dead_letters: dict[TaskKey, DeadLetter] = {}
+        self.promises: dict[tuple[str, str], PromiseRow] = {}
+        self.tokens: dict[str, TokenRow] = {}
+        self.subscriptions: dict[int, SubscriptionRow] = {}
+        self.published: dict[int, PublishedRow] = {}
+        self.event_keys: dict[tuple[str, str], EventKeyRow] = {}
+        self.dead_events: dict[int, DeadEvent] = {}
+        self.deliveries: dict[int, DeliveryRow] = {}
+        self.triggers: dict[tuple[str, str, str], TriggerRow] = {}
+        self.orgs: dict[str, Org] = {}
+        self.keys: dict[str, ApiKey] = {}
+        self.audit: dict[tuple[str, int], AuditRow] = {}
+        self.last_id = 0
+        self.commits = 0
+        self.listeners: list[Callable[[object], None]] = []
+        """Called after every commit, with whoever has made it."""
+
+    def head(self, execution_id: str) -> Execution | None:
+        """A head with its ready row: the caller's own."""
+        found = self.heads.get(execution_id)
+        if found is None:
+            return None
+        head: Execution = copy(found)
+        if head.metadata is not None:
+            head.metadata = dict(head.metadata)
+        ready = self.ready.get(execution_id)
+        head.ready = copy(ready) if ready is not None else None
+        return head
+
+    def history(self, execution_id: str) -> list[HistoryEvent]:
+        return [event for _, event in sorted(self.events.get(execution_id, {}).items())]
+
+    def of_execution(self, table: dict[Any, Any], org: str, execution_id: str) -> list[Any]:
+        """The rows of one execution, copied, in the order of their keys."""
+        found = [key for key, row in table.items() if row.execution_id == execution_id and row.org == org]
+        return [copy(table[key]) for key in sorted(found)]

@@ -1,0 +1,316 @@
+"""One node's way to a `MemoryDatabase`: takes batches and runs each as one step, answers reads.
+
+`Faults` is what stands between the node and the database. The plain one lets everything through at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import Context, copy_context
+from copy import copy
+from operator import attrgetter
+from typing import Any
+
+from holdfast.errors import EngineStopped, InvalidRequest, StorageBusy
+from holdfast.model.events import HistoryEvent
+from holdfast.model.executions import DeadLetter, Execution, Status, TaskRow, TimerRow
+from holdfast.model.keys import ApiKey, AuditRow, Org
+from holdfast.model.messages import (
+    DeadEvent,
+    DeliveryRow,
+    EventKeyRow,
+    PromiseRow,
+    PublishedRow,
+    SubscriptionKind,
+    SubscriptionRow,
+)
+from holdfast.store.protocol import Batch, BatchSource, Changes, Clock, ExecutionQuery, Inconsistency, Loaded
+from holdfast.testing.memory import keys, read
+from holdfast.testing.memory.database import MemoryDatabase
+from holdfast.testing.memory.load import load
+from holdfast.testing.memory.write import write
+
+_log = logging.getLogger("holdfast.store")
+_TRIES = 100
+_everything = attrgetter(*Changes.__dataclass_fields__)
+_HINT_S = 0.01
+
+
+class Faults:
+    """What happens around a node's transactions and reads. Override to make trouble."""
+
+    def schedule(self, work: Callable[[], None], context: Context) -> None:
+        """Run the next batch: by default as soon as the loop gets to it."""
+        asyncio.get_running_loop().call_soon(work, context=context)
+
+    def before_commit(self) -> None:
+        """Raise to lose the transaction before its commit: nothing of it is written. StorageBusy is tried again at
+        once, unless its details say that it is `final`."""
+
+    def unknown(self) -> Exception | None:
+        """The commit is done, but the node can't find out: it is told this instead."""
+        return None
+
+    def pause_s(self) -> float:
+        """How long the news of a commit takes to reach the node. Until then it does nothing else."""
+        return 0.0
+
+    def hint(self) -> bool:
+        """Whether the node hears now that others have written; if not, it will when it asks again."""
+        return True
+
+    async def before_read(self) -> None:
+        """Called before every read."""
+
+
+class MemoryStore:
+    """A `Store`. Used from one event loop; `wake` may be called from any thread."""
+
+    def __init__(self, database: MemoryDatabase, clock: Clock, faults: Faults | None = None) -> None:
+        self.clock = clock
+        self._database = database
+        self._faults = faults or Faults()
+        self._source: BatchSource | None = None
+        self._awake = False
+        self._waits = False
+        self._own_commits = 0
+        self._told_commits = -1
+
+    @property
+    def database(self) -> MemoryDatabase:
+        return self._database
+
+    @property
+    def in_company(self) -> bool:
+        return len(self._database.listeners) > 1
+
+    async def open(self, source: BatchSource) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        # Whoever wakes the store, its work is the node's own.
+        self._context = copy_context()
+        self._source = source
+        self._changed: asyncio.Future[None] | None = None
+        self._database.listeners.append(self._heard)
+
+    async def close(self) -> None:
+        while self._waits:  # noqa: ASYNC110 - for a moment, at the end
+            await asyncio.sleep(0.001)
+        if self._source is not None:
+            self._work()
+            self._source = None
+            self._database.listeners.remove(self._heard)
+
+    def wake(self) -> None:
+        if self._awake:
+            return
+        self._awake = True
+        if threading.get_ident() == self._thread:
+            self._faults.schedule(self._round, self._context)
+        else:
+            self._loop.call_soon_threadsafe(self._round)
+
+    def run_on(self, connection: Any, batch: Batch) -> Awaitable[None] | None:
+        raise InvalidRequest("a database in memory has no connections to join", field="using")
+
+    # --- writing ---
+
+    def _round(self) -> None:
+        # Before looking: what is handed in from now on asks for another round.
+        self._awake = False
+        if self._source is None or self._waits:
+            return
+        try:
+            self._work()
+        except Exception:  # noqa: BLE001 - a bug in a batch must not end all writing
+            _log.exception("the writer of a database in memory goes on after an error")
+
+    def _work(self) -> None:
+        while self._source is not None and not self._waits:
+            batch = self._source.take()
+            if batch is None:
+                return
+            self._run(batch)
+
+    def _tell(self, batch: Batch) -> None:
+        """Now, or later: the next batch has to know what this one has handed out."""
+        error = self._faults.unknown()
+        if error is not None:
+            batch.failed(error)
+            return
+        pause_s = self._faults.pause_s()
+        if not pause_s:
+            batch.committed()
+            return
+        self._waits = True
+        self._loop.call_later(pause_s, self._told, batch, context=self._context)
+
+    def _told(self, batch: Batch) -> None:
+        self._waits = False
+        batch.committed()
+        self._round()
+
+    def _run(self, batch: Batch) -> None:
+        """One transaction, or several if it has to be split."""
+        for tries in range(_TRIES):
+            try:
+                self._transact(batch)
+            except StorageBusy as error:
+                if tries + 1 == _TRIES or getattr(error, "details", {}).get("final"):
+                    batch.failed(error)
+                    return
+                continue
+            except Exception as error:  # noqa: BLE001 - whatever a rule raises belongs to the batch
+                self._settle(batch, error)
+                return
+            self._tell(batch)
+            return
+
+    def _transact(self, batch: Batch) -> None:
+        loaded: Loaded = load(self._database, batch.plan(), self.clock())
+        changes: Changes = batch.decide(loaded)
+        if not any(_everything(changes)):
+            return
+        self._faults.before_commit()
+        write(self._database, changes, loaded.now)
+        self._own_commits += 1
+        for listener in self._database.listeners:
+            listener(self)
+
+    def _settle(self, batch: Batch, error: Exception) -> None:
+        members = batch.split()
+        if len(members) <= 1:
+            batch.failed(error)
+            return
+        for member in members:
+            self._run(member)
+
+    # --- reading ---
+
+    async def _open(self) -> MemoryDatabase:
+        if self._source is None:
+            raise EngineStopped("the store is not open")
+        await self._faults.before_read()
+        return self._database
+
+    async def executions(self, org: str, ids: Sequence[str]) -> dict[str, Execution]:
+        return read.executions(await self._open(), org, ids)
+
+    async def execution_by_workflow_id(self, org: str, workflow_id: str) -> Execution | None:
+        return read.execution_by_workflow_id(await self._open(), org, workflow_id)
+
+    async def history(
+        self, org: str, execution_id: str, after: int = 0, limit: int | None = None, types: Sequence[str] = ()
+    ) -> list[HistoryEvent]:
+        return read.history(await self._open(), org, execution_id, after=after, limit=limit, types=types)
+
+    async def last_events(self, org: str, ids: Sequence[str]) -> dict[str, HistoryEvent]:
+        return read.last_events(await self._open(), org, ids)
+
+    async def list_executions(self, query: ExecutionQuery) -> list[Execution]:
+        return read.list_executions(await self._open(), query)
+
+    async def count_executions(self, org: str) -> dict[Status, int]:
+        return read.count_executions(await self._open(), org)
+
+    async def tasks(self, org: str, execution_id: str) -> list[TaskRow]:
+        database = await self._open()
+        return database.of_execution(database.tasks, org, execution_id)
+
+    async def timers(self, org: str, execution_id: str) -> list[TimerRow]:
+        database = await self._open()
+        return database.of_execution(database.timers, org, execution_id)
+
+    async def dead_letters(self, org: str, execution_id: str | None = None, limit: int = 100) -> list[DeadLetter]:
+        return read.dead_letters(await self._open(), org, execution_id, limit)
+
+    async def promises(self, org: str, execution_id: str) -> list[PromiseRow]:
+        database = await self._open()
+        found: list[PromiseRow] = database.of_execution(database.promises, org, execution_id)
+        return sorted(found, key=lambda row: (row.promise_no, row.name))
+
+    async def waits(self, org: str, execution_id: str) -> list[SubscriptionRow]:
+        database = await self._open()
+        return database.of_execution(database.subscriptions, org, execution_id)
+
+    async def waits_of_key(self, org: str, kind: SubscriptionKind, key: str, limit: int) -> list[SubscriptionRow]:
+        rows = sorted((await self._open()).subscriptions.items())
+        return [row for _, row in rows if (row.org, row.kind, row.key) == (org, kind, key)][:limit]
+
+    async def published(self, org: str, key: str | None, before: int | None, limit: int) -> list[PublishedRow]:
+        return _newest((await self._open()).published, org, key, before, limit)
+
+    async def dead_events(self, org: str, key: str | None, before: int | None, limit: int) -> list[DeadEvent]:
+        return _newest((await self._open()).dead_events, org, key, before, limit)
+
+    async def event_key(self, org: str, key: str) -> EventKeyRow:
+        return read.event_key(await self._open(), org, key)
+
+    async def delivery(self, org: str | None, number: int) -> DeliveryRow | None:
+        return read.delivery(await self._open(), org, number)
+
+    async def key_by_hash(self, key_hash: str) -> tuple[ApiKey, Org] | None:
+        return keys.key_by_hash(await self._open(), key_hash)
+
+    async def key(self, org: str, key_id: str) -> ApiKey | None:
+        return keys.key(await self._open(), org, key_id)
+
+    async def keys(self, org: str, before: str | None, limit: int) -> list[ApiKey]:
+        return keys.keys(await self._open(), org, before, limit)
+
+    async def any_keys(self) -> bool:
+        return bool((await self._open()).keys)
+
+    async def org(self, slug: str) -> Org | None:
+        return (await self._open()).orgs.get(slug)
+
+    async def orgs(self, after: str, limit: int) -> list[Org]:
+        return keys.orgs(await self._open(), after, limit)
+
+    async def audit(self, org: str, before: int | None, limit: int) -> list[AuditRow]:
+        return keys.audit(await self._open(), org, before, limit)
+
+    async def next_due_at(self, after: int) -> int | None:
+        return read.next_due_at(await self._open(), after)
+
+    async def news_for(self, worker: str) -> list[tuple[str, int]]:
+        return read.news_for(await self._open(), worker)
+
+    async def inconsistencies(self, org: str, limit: int) -> list[Inconsistency]:
+        return read.inconsistencies(await self._open(), org, limit)
+
+    async def changed_elsewhere(self) -> bool:
+        commits = (await self._open()).commits - self._own_commits
+        if not self._faults.hint():
+            return False
+        told, self._told_commits = self._told_commits, commits
+        return told != commits
+
+    async def until_changed(self, patience_s: float) -> None:
+        self._changed = self._loop.create_future()
+        waking = self._loop.call_later(patience_s, _end, self._changed)
+        try:
+            await self._changed
+        finally:
+            waking.cancel()
+
+    def _heard(self, writer: object) -> None:
+        if writer is not self and self._changed is not None and self._faults.hint():
+            self._loop.call_later(_HINT_S, _end, self._changed, context=self._context)
+
+
+def _end(waiting: asyncio.Future[None]) -> None:
+    if not waiting.done():
+        waiting.set_result(None)
+
+
+def _newest(table: dict[int, Any], org: str, key: str | None, before: int | None, limit: int) -> list[Any]:
+    found = [
+        copy(row)
+        for number, row in sorted(table.items(), reverse=True)
+        if row.org == org and key in (None, row.key) and (before is None or number < before)
+    ]
+    return found[:limit]

@@ -1,0 +1,81 @@
+"""A commit whose answer is lost while nobody can be asked: callers are told that it is not known; the truth comes later."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from holdfast import EngineConfig, StoreConfig, WorkflowContext, workflow
+from holdfast.errors import OutcomeUnknown
+from holdfast.store.postgres import transactions
+from holdfast.store.postgres.marks import Marks
+from tests.conftest import SECRET, OpenEngine, until
+
+HASTY = EngineConfig(store=StoreConfig(busy_deadline_s=0.2), secret_key=SECRET)
+
+
+@workflow
+async def echo(ctx: WorkflowContext, word: str) -> str:
+    return word
+
+
+class Outage:
+    """Nobody can be asked about the last transaction while it lasts."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.over = asyncio.Event()
+        self.asked = 0
+        stands = Marks.stands
+
+        async def ask(marks: Marks, connection: Any, number: int) -> bool:
+            self.asked += 1
+            if not self.over.is_set():
+                raise ConnectionResetError("nobody is there")
+            return await stands(marks, connection, number)
+
+        monkeypatch.setattr(Marks, "stands", ask)
+        monkeypatch.setattr(transactions, "_ASK_AT_LEAST_S", 0.2)
+
+
+class CutOff:
+    """The writer's connection, which is lost when it commits: before the server has heard of it, or after."""
+
+    def __init__(self, connection: Any, *, committed: bool) -> None:
+        self._connection = connection
+        self._committed = committed
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    async def execute(self, query: str, *args: Any) -> Any:
+        if query != "COMMIT":
+            return await self._connection.execute(query, *args)
+        if self._committed:
+            await self._connection.execute(query)
+        raise ConnectionResetError("lost while it committed")
+
+
+def cut_off(engine: Any, *, committed: bool) -> None:
+    writer = engine.storage._writer.transactions
+    writer._connection = CutOff(writer._connection, committed=committed)
+
+
+@pytest.mark.parametrize("committed", [True, False])
+async def test_callers_are_told_and_the_truth_comes_later(
+    committed: bool, postgres_url: str, engine: OpenEngine, monkeypatch: pytest.MonkeyPatch
+):
+    """With the same request id the same call finds out; it counts once in both cases."""
+    node = await engine(url=postgres_url, config=HASTY, workflows=[echo])
+    outage = Outage(monkeypatch)
+    cut_off(node, committed=committed)
+
+    with pytest.raises(OutcomeUnknown, match="same request id"):
+        await node.client.start_workflow(echo, "hello", workflow_id="w", idempotency_key="k")
+    await until(lambda: outage.asked > 2)
+    outage.over.set()
+
+    handle = await node.client.start_workflow(echo, "hello", workflow_id="w", idempotency_key="k")
+    assert await handle.result() == "hello"
+    assert len((await node.client.list_workflows()).items) == 1

@@ -1,0 +1,266 @@
+"""Hints between nodes: heard from others, not from oneself, told in the end, and done without when they do not work."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+import asyncpg
+import pytest
+
+from holdfast.config import StoreConfig
+from holdfast.store.postgres import hints as module
+from holdfast.store.postgres.connections import Database
+from holdfast.store.postgres.hints import Hints
+from tests.conftest import PATIENCE_S, until
+
+
+def database_at(url: str, **settings: Any) -> Database:
+    return Database(url, StoreConfig(**settings), lambda: 0)
+
+
+@asynccontextmanager
+async def node(url: str, **settings: Any):
+    hints = Hints(database_at(url, **settings))
+    await hints.start()
+    try:
+        yield hints
+    finally:
+        await hints.stop()
+
+
+@asynccontextmanager
+async def connected(url: str):
+    connection = await asyncpg.connect(url)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def cut(connection: asyncpg.Connection) -> None:
+    """End every connection of the database but this one."""
+    await connection.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+
+
+async def acquainted(*nodes: Hints) -> None:
+    """Each has heard of the others, and nothing is under way any more."""
+    await until(lambda: all(each.in_company for each in nodes))
+    while any(each.take_changed() for each in nodes):
+        await asyncio.sleep(0.02)
+
+
+async def test_what_one_node_tells_the_others_hear(postgres_url):
+    """And not the one who told it."""
+    async with node(postgres_url) as one, node(postgres_url) as two, node(postgres_url) as three:
+        assert (True, True, True) == (one.take_changed(), two.take_changed(), three.take_changed())  # they just came
+        await acquainted(one, two, three)
+        one.tell()
+
+        assert await two.wait(PATIENCE_S)
+        assert await three.wait(PATIENCE_S)
+        assert two.take_changed()
+        assert not two.take_changed()
+        assert not await one.wait(0.01)
+        assert not one.take_changed()
+
+
+async def test_a_hint_waits_until_it_is_taken(postgres_url):
+    """Waiting does not use it up."""
+    async with node(postgres_url) as one, node(postgres_url) as two:
+        await acquainted(one, two)
+        one.tell()
+
+        assert await two.wait(PATIENCE_S)
+        assert await two.wait(0)
+        assert two.take_changed()
+        assert not await two.wait(0)
+
+
+async def test_many_tellings_become_few_hints(postgres_url):
+    """Others are told after the last of them, too."""
+    async with node(postgres_url) as one, node(postgres_url) as two, connected(postgres_url) as listening:
+        await acquainted(one, two)
+        heard: list[int] = []
+        told = 0
+        await listening.add_listener(module.CHANNEL, lambda *_: heard.append(told))
+        while told < 2000:
+            one.tell()
+            told += 1
+            if not told % 100:
+                await asyncio.sleep(0.0005)
+
+        await until(lambda: heard and heard[-1] == told)
+        assert len(heard) < 100
+
+
+async def test_what_was_told_before_stopping_is_heard(postgres_url):
+    """However soon one stops after it."""
+    async with connected(postgres_url) as listening:
+        heard: list[str] = []
+        async with node(postgres_url) as other, node(postgres_url) as one:
+            await acquainted(one, other)
+            await listening.add_listener(module.CHANNEL, lambda *_: heard.append("a hint"))
+            one.tell()
+
+        await until(lambda: heard)
+
+
+async def test_a_lost_connection_is_replaced_and_nothing_is_missed(postgres_url, caplog):
+    """What others told meanwhile may have been missed, so it is time to look; what was told here is told then."""
+    async with node(postgres_url) as one, connected(postgres_url) as other:
+        heard: list[str] = []
+        await other.add_listener(module.CHANNEL, lambda *_: heard.append("a hint"))
+        one.take_changed()
+        with caplog.at_level(logging.INFO):
+            await cut(other)
+            await until(lambda: not one.healthy)
+            one.tell()
+            await until(lambda: one.healthy)
+
+        assert one.take_changed()
+        await until(lambda: heard)
+        assert any("work again" in record.getMessage() for record in caplog.records)
+
+
+async def test_without_hints_it_is_time_to_look_more_often(postgres_url, monkeypatch):
+    """Every second instead of every five, on a clock that the test turns."""
+    moments = (1000.0, 1000.5, 1001.1, 1002.2, 1005.1, 1010.2)
+    async with node(postgres_url) as healthy, node(postgres_url, hints=False) as off:
+        assert (True, False) == (healthy.healthy, off.healthy)
+        seen = []
+        for now in moments:
+            monkeypatch.setattr(asyncio.get_running_loop(), "time", partial(float, now))
+            seen.append((healthy.take_changed(), off.take_changed()))
+        monkeypatch.undo()
+
+    assert [(True, True), (False, False), (False, True), (False, True), (True, True), (True, True)] == seen
+
+
+async def test_hints_can_be_switched_off(postgres_url):
+    """By the settings or the URL; nothing is connected, and telling does nothing."""
+    async with connected(postgres_url) as other:
+        for url, settings in ((f"{postgres_url}?hints=off", {}), (postgres_url, {"hints": False})):
+            async with node(url, **settings) as off:
+                off.tell()
+
+                assert (False, False) == (off.enabled, off.healthy)
+                assert 0 == await other.fetchval(
+                    "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'holdfast' "
+                    "AND datname = current_database()"
+                )
+
+
+class Deaf:
+    """A connection behind a pooler that gives each statement another session: what it listens to never comes."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    async def add_listener(self, channel: str, callback: Any) -> None:
+        pass
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+
+async def test_hints_that_do_not_arrive_count_as_broken(postgres_url, monkeypatch, caplog):
+    """The self-test finds out, and the log says what to do."""
+    database = database_at(postgres_url)
+    connect = database.connect_hints
+
+    async def connect_deaf() -> Any:
+        return Deaf(await connect())
+
+    monkeypatch.setattr(database, "connect_hints", connect_deaf)
+    monkeypatch.setattr(module, "_PROBE_S", 0.02)
+    hints = Hints(database)
+    with caplog.at_level(logging.WARNING):
+        await hints.start()
+    hints.tell()
+
+    assert not hints.healthy
+    assert 1 == sum("hints=off" in record.getMessage() for record in caplog.records)
+    await hints.stop()
+
+
+async def test_the_self_test_is_repeated(postgres_url, monkeypatch):
+    """A connection may fall silent without being closed."""
+    monkeypatch.setattr(module, "_PROBE_EVERY_S", 0.01)
+    probes = 0
+    original = Hints._probe
+
+    async def counted(self: Hints, connection: Any) -> None:
+        nonlocal probes
+        await original(self, connection)
+        probes += 1
+
+    monkeypatch.setattr(Hints, "_probe", counted)
+    async with node(postgres_url) as one:
+        await until(lambda: probes > 3)
+
+        assert one.healthy
+
+
+async def test_a_server_that_is_not_there_does_not_keep_a_node_from_starting(caplog):
+    """Nor from stopping; connecting goes on meanwhile, and is logged once."""
+    with caplog.at_level(logging.WARNING):
+        async with node("postgresql://u:hush@127.0.0.1:1/app") as alone:
+            alone.tell()
+
+            assert not alone.healthy
+            assert alone.take_changed()
+            assert not await alone.wait(0.2)
+
+    assert 1 == len(caplog.records)
+    assert "hush" not in caplog.text
+
+
+async def test_stopping_twice_and_starting_again_is_fine(postgres_url):
+    """And leaves no connection behind."""
+    hints = Hints(database_at(postgres_url))
+    for _ in range(2):
+        await hints.start()
+        await hints.start()
+        assert hints.healthy
+        await hints.stop()
+        await hints.stop()
+        assert not hints.healthy
+    async with connected(postgres_url) as other:
+        count = "SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'holdfast'"
+        count = f"{count} AND datname = current_database()"
+        await until(lambda: other.fetchval(count))
+
+
+@pytest.mark.slow
+async def test_hints_that_are_cut_again_and_again_come_back(postgres_url):
+    """After each cut both nodes hear each other again."""
+    async with node(postgres_url) as one, node(postgres_url) as two, connected(postgres_url) as other:
+        for _ in range(5):
+            await cut(other)
+            await until(lambda: not one.healthy and not two.healthy)
+            await until(lambda: one.healthy and two.healthy)
+            two.take_changed()
+            one.tell()
+            assert await two.wait(PATIENCE_S)
+
+
+async def test_one_that_is_alone_says_nothing(postgres_url):
+    """Nobody would hear it; when somebody comes, he is told to look."""
+    async with connected(postgres_url) as listening, node(postgres_url) as one:
+        said: list[object] = []
+        await listening.add_listener(module.CHANNEL, lambda _, __, ___, word: said.append(word))
+        for _ in range(100):
+            one.tell()
+        assert not one.in_company
+
+        async with node(postgres_url) as two:
+            await until(lambda: one.in_company and two.in_company)
+            assert await two.wait(PATIENCE_S)
+        assert said[0] == "hello"

@@ -1,0 +1,228 @@
+import asyncio
+import re
+from collections.abc import AsyncIterator, Sequence
+from importlib.resources import files
+from typing import Any
+
+import pytest
+
+from holdfast.config import StoreConfig
+from holdfast.errors import EngineStopped, InvalidRequest, StorageBusy
+from holdfast.model.ids import execution_id
+from holdfast.store.postgres import pages, read
+from holdfast.store.postgres.connections import Database
+from holdfast.store.postgres.readers import Reads
+from holdfast.store.postgres.store import PostgresStore
+from holdfast.store.protocol import ExecutionQuery
+from holdfast.testing.postgres import LocalPostgres
+from holdfast.testing.stores.bench import START, Bench
+from holdfast.testing.stores.records import ORG, OTHER_ORG, an_execution, an_id
+
+HOUR = 3_600_000_000
+
+
+async def reads_at(url: str, **config: Any) -> tuple[Database, Reads]:
+    database = Database(url, StoreConfig(**config), lambda: START)
+    await database.prepare()
+    return database, Reads(database, await database.open_pool())
+
+
+@pytest.fixture
+async def reads(postgres_url: str) -> AsyncIterator[Reads]:
+    _, reads = await reads_at(postgres_url, readers=1)
+    yield reads
+    await reads.stop()
+
+
+async def answer(connection: Any) -> Any:
+    return await connection.fetchval("SELECT 42")
+
+
+async def test_calls_during_a_query_share_the_next(reads: Reads) -> None:
+    """Two queries for a hundred calls: the first for the first, the second for all that came meanwhile."""
+    queries: list[list[str]] = []
+    going, go_on = asyncio.Event(), asyncio.Event()
+
+    async def fetch(_: Any, ids: Sequence[str]) -> list[tuple[str, str, str]]:
+        queries.append(list(ids))
+        going.set()
+        await go_on.wait()
+        return [(one, ORG if one != "8" else OTHER_ORG, one.upper()) for one in ids if one != "9"]
+
+    coalesced = reads.coalesced(fetch)
+    first = asyncio.create_task(coalesced.get(ORG, ["a"]))
+    await going.wait()
+    others = [asyncio.create_task(coalesced.get(ORG, [str(number % 10), "a"])) for number in range(99)]
+    await asyncio.sleep(0)
+    go_on.set()
+
+    assert await first == {"a": "A"}
+    found = await asyncio.gather(*others)
+    assert found[7] == {"7": "7", "a": "A"}
+    assert found[8] == found[9] == {"a": "A"}
+    assert [sorted(ids) for ids in queries] == [["a"], [*map(str, range(10)), "a"]]
+
+
+async def test_an_id_that_cannot_exist_spoils_nothing(reads: Reads) -> None:
+    """PostgreSQL refuses U+0000 and half characters; those who share the query do not notice."""
+    coalesced = reads.coalesced(read.executions)
+    found = await asyncio.gather(*(coalesced.get(ORG, [one]) for one in ("a\0b", "\ud800", an_id(1))))
+    assert found == [{}, {}, {}]
+
+
+async def test_text_that_cannot_be_stored_is_refused_by_name(reads: Reads) -> None:
+    """Not as a fault of the database."""
+    with pytest.raises(InvalidRequest):
+        await reads.run(lambda connection: read.execution_by_workflow_id(connection, ORG, "a\0b"))
+    with pytest.raises(InvalidRequest):
+        await reads.run(lambda connection: read.execution_by_workflow_id(connection, ORG, "\ud800"))
+    assert await reads.run(answer) == 42
+
+
+async def test_an_error_reaches_all_who_share_a_query(reads: Reads) -> None:
+    """And the next call is not harmed."""
+    broken = True
+
+    async def fetch(connection: Any, ids: Sequence[str]) -> list[tuple[str, str, int]]:
+        if broken:
+            raise ZeroDivisionError
+        return [(one, ORG, 1) for one in ids]
+
+    coalesced = reads.coalesced(fetch)
+    outcomes = await asyncio.gather(*(coalesced.get(ORG, ["a"]) for _ in range(3)), return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [ZeroDivisionError] * 3
+    broken = False
+    assert await coalesced.get(ORG, ["a"]) == {"a": 1}
+
+
+async def test_a_cancelled_read_leaves_a_pool_that_works(reads: Reads) -> None:
+    """Also in the middle of its transaction."""
+
+    async def endless(connection: Any) -> None:
+        await connection.execute("BEGIN")
+        await connection.fetchval("SELECT pg_sleep(600)")
+
+    for _ in range(2):
+        task = asyncio.create_task(reads.run(endless))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await reads.run(answer) == 42
+
+
+async def test_a_read_that_never_ends_is_given_up(postgres_url: str) -> None:
+    """At the deadline, as busy."""
+    _, reads = await reads_at(postgres_url, busy_deadline_s=0.2)
+    with pytest.raises(StorageBusy):
+        await reads.run(lambda connection: connection.fetchval("SELECT pg_sleep(600)"))
+    assert await reads.run(answer) == 42
+    await reads.stop()
+
+
+async def test_after_the_stop_nothing_is_read(postgres_url: str) -> None:
+    _, reads = await reads_at(postgres_url)
+    assert await reads.run(answer) == 42
+    await reads.stop()
+    with pytest.raises(EngineStopped):
+        await reads.run(answer)
+
+
+async def test_reads_outlive_a_restart_of_the_server() -> None:
+    """One that finds its connection dead, and one that finds no server at all."""
+    with LocalPostgres() as server:
+        _, reads = await reads_at(server.url, readers=2)
+        assert await asyncio.gather(*(reads.run(answer) for _ in range(2))) == [42] * 2
+        await asyncio.to_thread(server.restart)
+        assert await asyncio.gather(*(reads.run(answer) for _ in range(4))) == [42] * 4
+
+        await asyncio.to_thread(server.kill)
+        waiting = asyncio.create_task(reads.run(answer))
+        await asyncio.to_thread(server.start)
+        assert await waiting == 42
+        await reads.stop()
+
+
+async def test_executions_are_found_by_time_whatever_their_ids(postgres_url: str) -> None:
+    """A child's id may be older than the child, by any time; nobody is on a page twice."""
+    bench = await Bench.opened(_opener(postgres_url))
+    made = [
+        an_execution(number, id=execution_id(START + of_id, 0, number), created_at=START + created)
+        for number, (of_id, created) in enumerate(
+            ((0, 0), (0, 5 * HOUR), (5 * HOUR, 5 * HOUR), (5 * HOUR, 0), (-9 * HOUR, HOUR), (HOUR, HOUR + 30_000_000))
+        )
+    ]
+    await bench.write(new_executions=made)
+
+    async def listed(**query: Any) -> set[int]:
+        found = await bench.store.list_executions(ExecutionQuery(org=ORG, **query))
+        assert [one.id for one in found] == sorted({one.id for one in found}, reverse=True)
+        return {int(one.workflow_id.removeprefix("order-")) for one in found}
+
+    assert await listed() == {0, 1, 2, 3, 4, 5}
+    assert await listed(created_from=START + HOUR) == {1, 2, 4, 5}
+    assert await listed(created_before=START + HOUR) == {0, 3}
+    assert await listed(created_from=START + HOUR, created_before=START + 2 * HOUR) == {4, 5}
+    assert await listed(created_from=START, created_before=START + 1, before=made[3].id) == {0}
+    assert await listed(created_from=START + HOUR, kinds=("shipping", "shipping"), limit=2) == {2, 5}
+    assert await listed(created_from=2**62) == set()
+    assert await listed(created_before=2**62) == {0, 1, 2, 3, 4, 5}
+    assert await listed(created_from=-5) == {0, 1, 2, 3, 4, 5}
+    await bench.store.close()
+
+
+async def test_the_next_due_moment_is_looked_up_never_searched(reads: Reads) -> None:
+    """Also with a plan that was made while the tables were empty."""
+
+    async def plan(connection: Any) -> str:
+        await connection.execute("VACUUM ANALYZE holdfast_tasks, holdfast_ready, holdfast_timers, holdfast_deliveries")
+        return await explained(connection)
+
+    async def explained(connection: Any) -> str:
+        found: list[str] = []
+
+        class Explaining:
+            async def execute(self, query: str) -> Any:
+                return await connection.execute(query)
+
+            async def fetchval(self, query: str, *args: Any) -> None:
+                found.extend(row[0] for row in await connection.fetch(f"EXPLAIN {query}", *args))
+
+        await read.next_due_at(Explaining(), START)  # type: ignore[arg-type]
+        return "\n".join(found)
+
+    text = await reads.run(plan)
+    assert text.count("Index") >= 5
+    assert "Seq Scan" not in text
+
+
+async def test_a_page_by_state_does_not_walk_the_primary_key(reads: Reads) -> None:
+    """That would lead past all that are in other states and orgs."""
+
+    async def plan(connection: Any) -> str:
+        sql, values = pages._page(ExecutionQuery(org=ORG, queue="q", created_from=START), by_tag=False)
+        await connection.execute("BEGIN; SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
+        rows = await connection.fetch(f"EXPLAIN {sql}", *values)
+        await connection.execute("ROLLBACK")
+        return "\n".join(row[0] for row in rows)
+
+    text = await reads.run(plan)
+    assert "Index" in text
+    assert "Backward using holdfast_executions_pkey" not in text
+
+
+def test_every_statement_has_a_name_of_its_own() -> None:
+    """Two of the same name in one file would hide one."""
+    for file in files("holdfast.store.postgres").joinpath("sql").iterdir():
+        names = re.findall(r"^-- name: (.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+        assert names
+        assert len(names) == len(set(names)), file.name
+
+
+def _opener(url: str) -> Any:
+    async def open_(clock: Any, source: Any) -> PostgresStore:
+        store = PostgresStore(url, StoreConfig(), clock)
+        await store.open(source)
+        return store
+
+    return open_
