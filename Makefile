@@ -21,14 +21,23 @@ help: ## list these targets
 setup: $(STAMP) ## create .venv with the project and its tools (again only when pyproject.toml changed)
 	@:
 
-run: $(STAMP) ## run the examples
+run: $(STAMP) ## run the examples; with DB=postgres on a PostgreSQL server of their own
+# Its data is kept in .postgres/
+ifeq ($(DB),postgres)
+	@$(BIN)/python -m holdfast.testing.postgres --durable --data .postgres -- $(BIN)/python -m examples.run
+else
 	@$(BIN)/python -m examples.run
+endif
 
-test: lint types imports ## prove everything: lint, types, import rules, all tests, and again with replay at every wait
-	@echo "test: all tests"
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+test: lint types imports ## prove everything: lint, types, import rules, all tests, again with replay at every wait, again on PostgreSQL
+	@echo "test: fast tests, two at a time"
+	@$(BIN)/python -m pytest -q -n 2 -m "not slow" $(PYTEST_ARGS)
+	@echo "test: slow tests, one at a time: they start processes of their own"
+	@$(BIN)/python -m pytest -q -m slow $(PYTEST_ARGS)
 	@echo "test: engine and front-end again, every program rebuilt from its history at every wait"
-	@HOLDFAST_REPLAY_ALWAYS=1 $(BIN)/python -m pytest -q -m "not slow" $(PYTEST_ARGS) tests/unit/engine tests/unit/frontends
+	@HOLDFAST_REPLAY_ALWAYS=1 $(BIN)/python -m pytest -q -n 2 -m "not slow" $(PYTEST_ARGS) tests/unit/engine tests/unit/frontends
+	@echo "test: whatever has a database again, on PostgreSQL"
+	@HOLDFAST_TEST_STORE=postgres $(BIN)/python -m pytest -q -n 2 -m "not sqlite_only" $(PYTEST_ARGS) tests/unit tests/replay tests/faults
 
 check: lint types imports ## the quick proof: as test, without the slow tests
 	@echo "check: fast tests"
@@ -37,8 +46,9 @@ check: lint types imports ## the quick proof: as test, without the slow tests
 bench: $(STAMP) ## measure
 	@$(BIN)/python -m bench
 
-generate: $(STAMP) ## write the blocking faces anew from the async classes
+generate: $(STAMP) ## write what is made from other files: the blocking faces, the gRPC messages
 	@$(BIN)/python -m tools.sync_faces
+	@$(BIN)/python -m tools.wire
 
 format: $(STAMP) ## format the code and apply the safe fixes
 	@$(BIN)/ruff check --quiet --fix-only .

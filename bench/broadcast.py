@@ -35,7 +35,7 @@ def run(setting: Setting) -> list[Figure]:
     messages = asyncio.run(_messages(setting))
     waiting = setting["waiting"]
     return [
-        Figure(name="delivered", figure=waiting / alone.seconds, unit="deliveries/s", at_least=10_000),
+        Figure(name="delivered", figure=waiting / alone.seconds, unit="deliveries/s", at_least=setting.aim(10_000)),
         Figure(name="delivered and run to the end", figure=waiting / together.seconds, unit="workflows/s"),
         Figure(name="messages", figure=setting["messages"] / messages.seconds, unit="messages/s"),
         *processor_time(alone, waiting, "delivery"),

@@ -1,4 +1,4 @@
-"""The benchmarks there are, in the order in which they run."""
+"""The benchmarks there are, in the order in which they run, and on which stores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.setting import Setting
 YARDSTICKS = ("commits", "python")
 """Run first in every run: they tell a slow machine from a slow Holdfast."""
 
-_MODULES = {
+_ON_BOTH = {
     "commits": "bench.commits",
     "python": "bench.python_speed",
     "throughput": "bench.throughput",
@@ -28,12 +28,30 @@ _MODULES = {
     "memory": "bench.memory",
     "turn_cost": "bench.turn_cost",
     "query": "bench.query",
+    "remote": "bench.remote",
+    "rest": "bench.rest",
     "idle": "bench.idle",
     "storage": "bench.storage",
+}
+# These use no store, or one of their own.
+_WITHOUT = {
     "filters": "bench.filters",
     "import": "bench.importing",
     "virtual_time": "bench.virtual_time",
 }
+_ON_POSTGRES = {
+    "across": "bench.across",
+    "nodes": "bench.nodes",
+    "hints": "bench.hints",
+    "queues": "bench.queues",
+    "claims": "bench.claims",
+    "dead_rows": "bench.dead_rows",
+    "pages": "bench.pages",
+    "growth": "bench.growth",
+    "partitions": "bench.partitions",
+}
+_STORES = {"sqlite": _ON_BOTH | _WITHOUT, "postgres": _ON_BOTH | _ON_POSTGRES}
+_MODULES = _ON_BOTH | _WITHOUT | _ON_POSTGRES
 
 NAMES = tuple(_MODULES)
 
@@ -44,6 +62,11 @@ class Benchmark(Protocol):
     FULL: Mapping[str, Any]
     QUICK: Mapping[str, Any]
     run: Callable[[Setting], list[Figure]]
+
+
+def names(store: str) -> tuple[str, ...]:
+    """What is measured on a store."""
+    return tuple(_STORES[store])
 
 
 def benchmark(name: str) -> Benchmark:

@@ -18,23 +18,25 @@ class Ear:
     def __init__(self) -> None:
         self.seen = 0
         self._number = -1
-        self._seen_at = 0.0
-        self._heard: asyncio.Future[None] | None = None
+        self._heard: asyncio.Future[float] | None = None
 
     def saw(self, number: int) -> None:
         self.seen += 1
         if number == self._number and self._heard is not None and not self._heard.done():
-            self._seen_at = time.perf_counter()
-            self._heard.set_result(None)
+            self._heard.set_result(time.perf_counter())
 
     async def reaction_s(self, handle: WorkflowHandle, number: int) -> float:
         """Send a numbered signal; the time until the workflow's code has it in hand."""
-        self._number = number
-        self._heard = asyncio.get_running_loop().create_future()
+        heard = self.expect(number)
         began = time.perf_counter()
         await handle.signal("ping", number)
-        await self._heard
-        return self._seen_at - began
+        return await heard - began
+
+    def expect(self, number: int) -> asyncio.Future[float]:
+        """Listen for a numbered signal; the moment at which the workflow's code has it."""
+        self._number = number
+        self._heard = asyncio.get_running_loop().create_future()
+        return self._heard
 
 
 EAR = Ear()

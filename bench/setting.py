@@ -1,4 +1,4 @@
-"""Where and how large a benchmark runs: its folder, its parameters, its databases."""
+"""Where and how large a benchmark runs: its store, its folder, its parameters, its databases."""
 
 from __future__ import annotations
 
@@ -8,30 +8,55 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from bench import meters
 from holdfast.config import EngineConfig, StoreConfig, WorkerConfig
 
+if TYPE_CHECKING:
+    from bench.server import Server
+
 ROOT = Path(__file__).resolve().parents[1]
+STORES = ("sqlite", "postgres")
 _NOT_A_DISK = {"tmpfs", "ramfs", "devtmpfs"}
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What `run` gets: the benchmark's name, a folder of its own on a real disk, and its parameters."""
+    """What `run` gets: the benchmark's name, a folder of its own on a real disk, its parameters, and where there is
+    one, a PostgreSQL server."""
 
     name: str
     directory: Path
     parameters: Mapping[str, Any]
+    postgres: Server | None = None
 
     def __getitem__(self, parameter: str) -> Any:
         return self.parameters[parameter]
+
+    @property
+    def server(self) -> Server:
+        if self.postgres is None:
+            raise RuntimeError(f"{self.name} needs PostgreSQL: run it with --store postgres")
+        return self.postgres
 
     def path(self, name: str = "bench") -> Path:
         return self.directory / f"{name}.db"
 
     def url(self, name: str = "bench") -> str:
-        return f"sqlite:///{self.path(name)}"
+        return self.postgres.database(name) if self.postgres is not None else f"sqlite:///{self.path(name)}"
+
+    def aim(self, sqlite: float, *, postgres: float | None = None) -> float | None:
+        """The bound that counts for the store."""
+        return sqlite if self.postgres is None else postgres
+
+    def commit_seconds(self, count: int) -> float:
+        """Bare commits to the store: seconds for `count` of them."""
+        if self.postgres is None:
+            return meters.commit_seconds(self.path("bare"), count)
+        from bench import server  # noqa: PLC0415 - needs the driver, which SQLite does not
+
+        return server.commit_seconds(self.postgres.database("bare"), count)
 
     def tell(self, text: str) -> None:
         """Progress, for whoever watches."""

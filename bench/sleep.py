@@ -31,8 +31,8 @@ def run(setting: Setting) -> list[Figure]:
     p50, p99 = percentile(_late_ms, 50), percentile(_late_ms, 99)
     setting.tell(f"late by {p50:.0f} ms (p50), {p99:.0f} ms (p99)")
     return [
-        Figure(name="late, p50", figure=p50, unit="ms", at_most=60.0),
-        Figure(name="late, p99", figure=p99, unit="ms", at_most=60.0),
+        Figure(name="late, p50", figure=p50, unit="ms", at_most=setting.aim(60.0)),
+        Figure(name="late, p99", figure=p99, unit="ms", at_most=setting.aim(60.0)),
         Figure(name="late, worst", figure=max(_late_ms), unit="ms"),
     ]
 

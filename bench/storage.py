@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 from bench.figures import Figure
 from bench.listening import listener
@@ -21,9 +20,9 @@ def run(setting: Setting) -> list[Figure]:
     asyncio.run(_fill(setting, "empty", 0, 0))
     asyncio.run(_fill(setting, "completed", count, 0))
     asyncio.run(_fill(setting, "suspended", 0, count))
-    empty = _bytes(setting.path("empty"))
-    completed = (_bytes(setting.path("completed")) - empty) / count
-    suspended = (_bytes(setting.path("suspended")) - empty) / count
+    empty = _bytes(setting, "empty")
+    completed = (_bytes(setting, "completed") - empty) / count
+    suspended = (_bytes(setting, "suspended") - empty) / count
     setting.tell(f"{completed:,.0f} bytes completed, {suspended:,.0f} bytes suspended")
     return [
         Figure(name="completed one-step workflow", figure=completed, unit="bytes"),
@@ -44,6 +43,11 @@ async def _fill(setting: Setting, name: str, completed: int, suspended: int) -> 
         await until_waiting(client, suspended)
 
 
-def _bytes(path: Path) -> int:
-    """The database and whatever lies next to it, after it was closed."""
+def _bytes(setting: Setting, name: str) -> int:
+    """The database and whatever lies next to it, after it was closed; on PostgreSQL, Holdfast's tables."""
+    if setting.postgres is not None:
+        from bench.server import ask, table_bytes  # noqa: PLC0415 - needs the driver, which SQLite does not
+
+        return sum(map(sum, ask(setting.url(name), table_bytes).values()))
+    path = setting.path(name)
     return sum(found.stat().st_size for found in path.parent.glob(f"{path.name}*"))

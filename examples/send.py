@@ -12,17 +12,17 @@ from pathlib import Path
 
 from examples.chat import say
 from examples.order import Shipment
-from examples.run import DEFAULT_DB, url_of
+from examples.run import add_db_option, url_of
 from holdfast import Client, Engine, HoldfastError
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m examples.send", description="Send a signal to a workflow.")
-    parser.add_argument("--db", type=Path, default=DEFAULT_DB, help=f"database file (default: {DEFAULT_DB})")
+    add_db_option(parser)
     parser.add_argument("workflow_id", help="conversation:NAME, or the number of an order")
     parser.add_argument("text", help='what to say ("bye" ends the conversation), or the tracking number of a parcel')
     options = parser.parse_args()
-    if not options.db.exists():
+    if isinstance(options.db, Path) and not options.db.exists():
         sys.exit(f"there is no {options.db}: start the demo first (make run)")
     try:
         print(asyncio.run(send(options.db, options.workflow_id, options.text)))
@@ -30,7 +30,7 @@ def main() -> None:
         sys.exit(f"not sent: {error}")
 
 
-async def send(db: Path, workflow_id: str, text: str) -> str:
+async def send(db: Path | str, workflow_id: str, text: str) -> str:
     """An engine without workflows and tasks runs nothing; it only gives a client on the file."""
     async with Engine(url_of(db)) as engine:
         if workflow_id.startswith("conversation:"):

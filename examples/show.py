@@ -12,16 +12,16 @@ import time
 from pathlib import Path
 
 from examples.lines import Story, clock, paint, task_line, waits_line
-from examples.run import DEFAULT_DB, url_of
+from examples.run import add_db_option, url_of
 from holdfast import Engine, HoldfastError, WorkflowHandle, WorkflowView
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m examples.show", description="Show workflows.")
-    parser.add_argument("--db", type=Path, default=DEFAULT_DB, help=f"database file (default: {DEFAULT_DB})")
+    add_db_option(parser)
     parser.add_argument("workflow_id", nargs="?", help="which one; all of them if left out")
     options = parser.parse_args()
-    if not options.db.exists():
+    if isinstance(options.db, Path) and not options.db.exists():
         sys.exit(f"there is no {options.db}: start the demo first (make run)")
     try:
         asyncio.run(show(options.db, options.workflow_id))
@@ -29,7 +29,7 @@ def main() -> None:
         sys.exit(str(error))
 
 
-async def show(db: Path, workflow_id: str | None) -> None:
+async def show(db: Path | str, workflow_id: str | None) -> None:
     async with Engine(url_of(db)) as engine:
         if workflow_id is None:
             async for view in engine.client.iter_workflows():

@@ -1,24 +1,38 @@
-"""What the tests share: engines on files of their own, a way to wait for a condition, hypothesis' settings."""
+"""What the tests share: engines on databases of their own, a way to wait for a condition, hypothesis' settings.
+
+HOLDFAST_TEST_STORE=postgres runs every test of the engine on PostgreSQL instead of SQLite, except those marked
+`sqlite_only`.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
+from itertools import count
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+from uuid import uuid4
 
 import pytest
 from hypothesis import settings
 
 from holdfast import Engine, EngineConfig, StoreConfig, WorkerConfig
+from holdfast.assembly import open_store
+
+if TYPE_CHECKING:
+    from holdfast.testing.postgres import LocalPostgres
+    from holdfast.testing.postgres_databases import SpareDatabases
 
 settings.register_profile("holdfast", deadline=None, print_blob=True)
 settings.load_profile("holdfast")
 
 PATIENCE_S = 20.0
+STORE = os.environ.get("HOLDFAST_TEST_STORE", "sqlite")
 
 # An fsync per commit proves nothing here, and a body that never ends must not hold up the end of its test.
 # The secret is known, so that a replay gives the same tokens.
@@ -27,9 +41,16 @@ QUICK = EngineConfig(
     store=StoreConfig(synchronous="normal"), worker=WorkerConfig(shutdown_grace_s=0.2), secret_key=SECRET
 )
 
+# For tests that move the clock: what has become due, and a session that is over, is noticed soon.
+WATCHFUL = EngineConfig(
+    store=StoreConfig(synchronous="normal"), worker=WorkerConfig(lease_s=0.6, shutdown_grace_s=0.2), secret_key=SECRET
+)
+
+NewDatabase = Callable[[], AbstractContextManager[str]]
+
 
 class OpenEngine(Protocol):
-    """The `engine` fixture. Every call opens another Engine; those of one test share a file unless told otherwise."""
+    """The `engine` fixture. Every call opens another Engine; those of one test share a database unless told else."""
 
     async def __call__(
         self,
@@ -42,14 +63,53 @@ class OpenEngine(Protocol):
     ) -> Engine: ...
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Again on PostgreSQL: only what has a database and was not there before, without what is about SQLite."""
+    if STORE not in {"sqlite", "postgres"}:
+        raise pytest.UsageError(f"HOLDFAST_TEST_STORE is sqlite or postgres, not {STORE!r}")
+    if STORE == "postgres":
+        config.hook.pytest_deselected(items=[item for item in items if not _changes_with_the_store(item)])
+        items[:] = [item for item in items if _changes_with_the_store(item)]
+        for item in items:
+            if item.get_closest_marker("sqlite_only"):
+                item.add_marker(pytest.mark.skip(reason="is about SQLite"))
+
+
+def _changes_with_the_store(item: pytest.Item) -> bool:
+    fixtures = set(getattr(item, "fixturenames", ()))
+    return bool({"database_url", "new_database"} & fixtures) and "postgres_url" not in fixtures
+
+
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
     """The file that the engines of this test use."""
+    if STORE != "sqlite":
+        raise pytest.UsageError("there is no file: take `database_url`, or mark the test `sqlite_only`")
     return tmp_path / "holdfast.db"
 
 
 @pytest.fixture
-async def engine(database: Path) -> AsyncIterator[OpenEngine]:
+def database_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The database that the engines of this test use."""
+    if STORE == "sqlite":
+        yield f"sqlite:///{request.getfixturevalue('database')}"
+    else:
+        with request.getfixturevalue("new_database")() as url:
+            yield url
+
+
+@pytest.fixture
+def new_database(request: pytest.FixtureRequest, tmp_path: Path) -> NewDatabase:
+    """Gives databases, for tests that need several of them."""
+    if STORE == "sqlite":
+        numbers = count(1)
+        return lambda: nullcontext(f"sqlite:///{tmp_path}/{next(numbers)}.db")
+    migrated: SpareDatabases = request.getfixturevalue("migrated_databases")
+    return migrated.one
+
+
+@pytest.fixture
+async def engine(database_url: str) -> AsyncIterator[OpenEngine]:
     """Opens engines, and shuts down at the end what the test has left open."""
     async with AsyncExitStack() as opened:
 
@@ -61,12 +121,73 @@ async def engine(database: Path) -> AsyncIterator[OpenEngine]:
             url: str | None = None,
             **options: Any,
         ) -> Engine:
-            where = url if url is not None else f"sqlite:///{database}"
+            where = url if url is not None else database_url
             return await opened.enter_async_context(
                 Engine(where, workflows=workflows, tasks=tasks, config=config, **options)
             )
 
         yield open_engine
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[LocalPostgres]:
+    """A PostgreSQL server of this process. Who stops it starts it again, or better takes a server of their own."""
+    from holdfast.testing.postgres import LocalPostgres
+
+    with LocalPostgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_databases(request: pytest.FixtureRequest) -> Iterator[SpareDatabases]:
+    """Empty databases, on the server that HOLDFAST_TEST_POSTGRES_URL names or else on one of our own."""
+    from holdfast.testing.postgres_databases import SpareDatabases
+
+    named = os.environ.get("HOLDFAST_TEST_POSTGRES_URL")
+    databases = SpareDatabases(named or request.getfixturevalue("postgres_server").url)
+    yield databases
+    databases.close(drop=named is not None)
+
+
+@pytest.fixture(scope="session")
+def migrated_databases(request: pytest.FixtureRequest) -> Iterator[SpareDatabases]:
+    """Databases with the engine's tables, all of them empty."""
+    from holdfast.testing.postgres_databases import SpareDatabases, create_database, drop_database
+
+    named = os.environ.get("HOLDFAST_TEST_POSTGRES_URL")
+    server = named or request.getfixturevalue("postgres_server").url
+    template = f"holdfast_migrated_{uuid4().hex[:12]}"
+    url = create_database(server, template)
+    with ThreadPoolExecutor(1) as thread:  # the test's own may have a running loop
+        thread.submit(asyncio.run, _migrate(url)).result()
+    databases = SpareDatabases(server, template=template)
+    yield databases
+    databases.close(drop=named is not None)
+    if named is not None:
+        drop_database(server, template)
+
+
+async def _migrate(url: str) -> None:
+    store = open_store(url, QUICK)
+    await store.open(NOTHING)
+    await store.close()
+
+
+class _Nothing:
+    """A source for a store that is only read."""
+
+    def take(self) -> None:
+        return None
+
+
+NOTHING = _Nothing()
+
+
+@pytest.fixture
+def postgres_url(postgres_databases: SpareDatabases) -> Iterator[str]:
+    """An empty PostgreSQL database of this test alone."""
+    with postgres_databases.one() as url:
+        yield url
 
 
 async def until(condition: Callable[[], Any], *, timeout: float = PATIENCE_S) -> Any:

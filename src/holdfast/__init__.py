@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from holdfast.assembly import Engine
+    from holdfast.assembly import Engine, RemoteWorker, Server
     from holdfast.blocking.engine import SyncEngine
     from holdfast.client.broadcasts import Broadcast, MessageSent
     from holdfast.client.calls import UpdateHandle
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from holdfast.client.promises import PromiseView, SettledPromise
     from holdfast.client.sync import SyncClient, SyncUpdateHandle, SyncWorkflowHandle
     from holdfast.client.views import WorkflowPage, WorkflowView
-    from holdfast.config import EngineConfig, Limits, StoreConfig, WorkerConfig
+    from holdfast.config import EngineConfig, Limits, ServerConfig, StoreConfig, TelemetryConfig, WorkerConfig
     from holdfast.contract.calls import UpdateStatus
     from holdfast.contract.executions import Redelivered, SignalResponse, SignalWithStartResponse
+    from holdfast.contract.keys import CreateKey, KeyMade, KeyView, RevokeKey, RotateKey
     from holdfast.contract.upkeep import RecoveryReport
     from holdfast.errors import HoldfastError, NonRetryable
     from holdfast.frontends.python.children import ChildHandle
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from holdfast.frontends.python.task_context import TaskContext, TaskInfo
     from holdfast.frontends.python.triggers import On
     from holdfast.model.executions import Status
+    from holdfast.model.keys import Role
     from holdfast.model.messages import PromiseState
     from holdfast.model.values import Delivery, IfClosed, IfRunning, ParentClose, RetryPolicy
 
@@ -44,6 +46,7 @@ _HOMES = {
     "Broadcast": "holdfast.client.broadcasts",
     "ChildHandle": "holdfast.frontends.python.children",
     "Client": "holdfast.client.client",
+    "CreateKey": "holdfast.contract.keys",
     "DeadEventView": "holdfast.client.events",
     "DeadLetter": "holdfast.client.mailbox",
     "Delivery": "holdfast.model.values",
@@ -55,6 +58,8 @@ _HOMES = {
     "HoldfastError": "holdfast.errors",
     "IfClosed": "holdfast.model.values",
     "IfRunning": "holdfast.model.values",
+    "KeyMade": "holdfast.contract.keys",
+    "KeyView": "holdfast.contract.keys",
     "Limits": "holdfast.config",
     "Mailbox": "holdfast.client.mailbox",
     "MailboxEntry": "holdfast.client.mailbox",
@@ -69,8 +74,14 @@ _HOMES = {
     "Published": "holdfast.client.events",
     "RecoveryReport": "holdfast.contract.upkeep",
     "Redelivered": "holdfast.contract.executions",
+    "RemoteWorker": "holdfast.assembly",
     "RetryPolicy": "holdfast.model.values",
+    "RevokeKey": "holdfast.contract.keys",
+    "Role": "holdfast.model.keys",
+    "RotateKey": "holdfast.contract.keys",
     "Saga": "holdfast.frontends.python.saga",
+    "Server": "holdfast.assembly",
+    "ServerConfig": "holdfast.config",
     "SettledPromise": "holdfast.client.promises",
     "SignalResponse": "holdfast.contract.executions",
     "SignalWithStartResponse": "holdfast.contract.executions",
@@ -82,6 +93,7 @@ _HOMES = {
     "SyncWorkflowHandle": "holdfast.client.sync",
     "TaskContext": "holdfast.frontends.python.task_context",
     "TaskInfo": "holdfast.frontends.python.task_context",
+    "TelemetryConfig": "holdfast.config",
     "UpdateHandle": "holdfast.client.calls",
     "UpdateStatus": "holdfast.contract.calls",
     "WaitExplanation": "holdfast.client.explaining",
@@ -103,6 +115,7 @@ __all__ = [
     "Broadcast",
     "ChildHandle",
     "Client",
+    "CreateKey",
     "DeadEventView",
     "DeadLetter",
     "Delivery",
@@ -114,6 +127,8 @@ __all__ = [
     "HoldfastError",
     "IfClosed",
     "IfRunning",
+    "KeyMade",
+    "KeyView",
     "Limits",
     "Mailbox",
     "MailboxEntry",
@@ -128,8 +143,14 @@ __all__ = [
     "Published",
     "RecoveryReport",
     "Redelivered",
+    "RemoteWorker",
     "RetryPolicy",
+    "RevokeKey",
+    "Role",
+    "RotateKey",
     "Saga",
+    "Server",
+    "ServerConfig",
     "SettledPromise",
     "SignalResponse",
     "SignalWithStartResponse",
@@ -141,6 +162,7 @@ __all__ = [
     "SyncWorkflowHandle",
     "TaskContext",
     "TaskInfo",
+    "TelemetryConfig",
     "UpdateHandle",
     "UpdateStatus",
     "WaitExplanation",

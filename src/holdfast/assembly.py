@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -15,10 +16,12 @@ from holdfast.client.events import Published
 from holdfast.client.following import successor_of
 from holdfast.client.options import Workflow
 from holdfast.client.views import result_of
-from holdfast.config import EngineConfig, ServerConfig, WorkerConfig
+from holdfast.config import EngineConfig, ServerConfig, TelemetryConfig, WorkerConfig
 from holdfast.contract.keys import Keys
 from holdfast.contract.upkeep import RecoveryReport
 from holdfast.engine.facade import LocalEngine
+from holdfast.engine.observing import CommitMeters, CommitTraces, Observer, observe
+from holdfast.engine.scraping import MetricsPage
 from holdfast.errors import EngineStopped, ExecutionNotFound, InvalidDatabaseUrl, InvalidServer
 from holdfast.frontends.python.definitions import Registry
 from holdfast.model.executions import Status
@@ -30,6 +33,7 @@ from holdfast.services.lookout import Lookout
 from holdfast.services.loops import Service
 from holdfast.store.protocol import Clock, Store
 from holdfast.store.sqlite.store import SqliteStore
+from holdfast.telemetry.traces import Tracing
 from holdfast.worker.host import Host
 from holdfast.worker.worker import Worker
 
@@ -114,8 +118,11 @@ class Engine:
         self._registry = Registry(workflows, tasks)
         self._url = url
         self._local = self._make_local(url)
+        self.metrics = self._observe()
+        """The metrics of this process, if they are on: `await engine.metrics.page()`."""
         self.client = Client(self._local.executions, self._local.messages, org, self.config.limits.payload_bytes)
         self._worker: Worker | None = None
+        self._token_secret: bytes | None = None
         self._running = False
 
     # --- life ---
@@ -149,6 +156,8 @@ class Engine:
         if self._registry.workflows or self._registry.tasks:
             try:
                 worker = self._make_worker(self._registry)
+                if self._local.tracing is not None:
+                    worker.trace(self._local.tracing)
                 await worker.start()
             except BaseException:
                 await self.shutdown()  # an engine that has not started holds nothing open
@@ -169,6 +178,22 @@ class Engine:
         self.client.portal.close()
         gc.set_threshold(*self._gc_thresholds)
 
+    def _observe(self) -> MetricsPage | None:
+        telemetry = self.config.telemetry
+        page, observers = None, list[Observer]()
+        if telemetry.metrics:
+            page = MetricsPage(self._local.store, telemetry.queue_refresh_s, telemetry.series)
+            page.watch_engine(self._local)
+            page.watch_worker(lambda: self._worker)
+            observers.append(CommitMeters(page.meters))
+        if telemetry.traces:
+            tracing = Tracing(telemetry.trace_ratio)
+            self._local.tracing = tracing
+            observers.append(CommitTraces(tracing))
+        if observers:
+            observe(self._local.queue, *observers)
+        return page
+
     # --- what the testing kit puts virtual time into ---
 
     def _make_local(self, url: str) -> LocalEngine:
@@ -188,7 +213,9 @@ class Engine:
 
     def token_key(self, org: str, execution_id: str) -> bytes:
         """What the tokens of an execution are made from."""
-        return execution_key(self._secret(), org, execution_id)
+        if self._token_secret is None:
+            self._token_secret = self._secret()  # it may come from a file, and this is asked for every piece of work
+        return execution_key(self._token_secret, org, execution_id)
 
     def nouns(self) -> Nouns:
         """What a door sees of this engine."""
@@ -202,6 +229,9 @@ class Engine:
             upkeep=local.upkeep,
             feeds=local.feeds,
             keys=local.keys,
+            metrics=self.metrics,
+            deployments=local.deployments,
+            payload_bytes=self.config.limits.payload_bytes,
         )
 
     @property
@@ -265,7 +295,7 @@ class RemoteWorker:
 
     Use it as `async with RemoteWorker("grpc://host:7234", workflows=[...], tasks=[...], api_key=...)`. Several servers
     are named with commas: `grpc://one:7234,two:7234`; `grpcs://` is TLS. It opens a session, takes work until it is
-    left, and hands back what it has not finished.
+    left, and hands back what it has not finished. The key decides the org; without keys it is `org`, or `default`.
     """
 
     def __init__(
@@ -277,15 +307,16 @@ class RemoteWorker:
         api_key: str | None = None,
         authority: bytes | None = None,
         config: WorkerConfig | None = None,
-        org: str = "default",
+        org: str = "",
         connect_timeout_s: float | None = 60.0,
+        telemetry: TelemetryConfig | None = None,
     ) -> None:
-        from holdfast.client.remote.workers import RemoteWorkers  # noqa: PLC0415 - grpc is an extra
-
+        try:
+            from holdfast.client.remote.workers import RemoteWorkers  # noqa: PLC0415 - what it needs is an extra
+        except ModuleNotFoundError as error:
+            raise InvalidServer(f"{error.name} is not installed: pip install 'holdfast[grpc]'") from error
         self.config = config or WorkerConfig()
-        self._workers = RemoteWorkers(
-            server, api_key=api_key, authority=authority, connect_timeout_s=connect_timeout_s
-        )
+        self._workers = RemoteWorkers(server, api_key=api_key, authority=authority, connect_timeout_s=connect_timeout_s)
         self.worker = Worker(
             self._workers,
             org,
@@ -295,7 +326,14 @@ class RemoteWorker:
             secret=b"",
             make_host=_RemoteHost,
         )
+        if telemetry is not None and telemetry.traces:
+            self.worker.trace(Tracing(telemetry.trace_ratio))
         self._running = False
+
+    @property
+    def session(self) -> str:
+        """The name of its session, as the server has given it: in histories it says who did what."""
+        return self._workers.session
 
     @property
     def connected(self) -> bool:
@@ -310,6 +348,14 @@ class RemoteWorker:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.shutdown()
+
+    async def pause(self) -> None:
+        """Take no new work for the time being; what is under way comes to its end here."""
+        await self._workers.pause(True)
+
+    async def resume(self) -> None:
+        """Take work again."""
+        await self._workers.pause(False)
 
     async def start_up(self) -> None:
         """Open a session: waits for a server that is not there yet."""
@@ -330,7 +376,15 @@ class RemoteWorker:
 
 
 class _RemoteHost(Host):
-    """The secret stays with the server: keys for the tokens of executions come with the work."""
+    """The secret stays with the server: keys for the tokens of executions come with the work. So does the org."""
+
+    @property
+    def org(self) -> str:
+        return self.workers.org or self._asked_for  # type: ignore[attr-defined]  # see RemoteWorker
+
+    @org.setter
+    def org(self, org: str) -> None:
+        self._asked_for = org
 
     def token_key(self, execution_id: str) -> bytes:
         return self.workers.token_key(execution_id)  # type: ignore[attr-defined, no-any-return]  # see RemoteWorker
@@ -356,6 +410,7 @@ class Server:
         org: str = "default",
         clock: Clock | None = None,
     ) -> None:
+        config = _with_metrics(config or EngineConfig())
         self.engine = Engine(url, workflows=workflows, tasks=tasks, config=config, org=org, clock=clock)
         self.config = server or ServerConfig()
         self._auth = auth
@@ -419,6 +474,13 @@ class Server:
         if api is not None:
             await api.stop()
         await self.engine.shutdown()
+
+
+def _with_metrics(config: EngineConfig) -> EngineConfig:
+    """There is a door to ask at: metrics are on unless they were turned off."""
+    if config.telemetry.metrics is not None:
+        return config
+    return replace(config, telemetry=replace(config.telemetry, metrics=True))
 
 
 def _pem(path: str | None) -> bytes | None:

@@ -19,13 +19,21 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreConfig:
-    """How the database is used. `synchronous="normal"` may lose the last second on power loss, never on a crash."""
+    """How the database is used. `synchronous="normal"` may lose the last second on power loss, never on a crash.
+
+    `migrate=False`: the schema is brought up to date by `holdfast migrate` alone. What follows it is about PostgreSQL.
+    `hints=False` is for transaction poolers, which keep nothing of a session: no LISTEN, no prepared statements.
+    """
 
     synchronous: str = "full"
     busy_deadline_s: float = 30.0
     checkpoint_wal_bytes: int = 16 * 1024 * 1024
     readers: int = 2
     batch_size: int = 2_000
+    migrate: bool = True
+    hints: bool = True
+    connect_timeout_s: float = 10.0
+    statement_timeout_s: float = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +59,51 @@ class WorkerConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServerConfig:
+    """Where a server listens, and what it takes from one caller. Sizes are bytes, `port` 0 is any free one, `grpc_port`
+    None is none. Certificate and key are files.
+
+    `body_bytes` is for calls without a payload, `payload_body_bytes` for the others. `requests_per_second` counts per
+    key, or per address where there are no keys; None for any number. A stream or long poll costs little, but not
+    nothing: `streams` is how many there may be at once.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8233
+    grpc_port: int | None = 7234
+    tls_certificate: str | None = None
+    tls_key: str | None = field(default=None, repr=False)
+    body_bytes: int = 1024 * 1024
+    payload_body_bytes: int = 65 * 1024 * 1024
+    header_bytes: int = 16 * 1024
+    document_depth: int = 100
+    document_nodes: int = 1_000_000
+    requests_per_second: float | None = None
+    streams: int = 10_000
+    header_timeout_s: float = 10.0
+    keep_alive_s: float = 75.0
+    heartbeat_s: float = 15.0
+    shutdown_grace_s: float = 10.0
+    access_log: bool = True
+    documentation: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelemetryConfig:
+    """What an operator can see. `metrics` None: where there is a server to ask for them.
+
+    `traces` needs `pip install 'holdfast[otel]'` and an OpenTelemetry SDK that the application sets up. `trace_ratio`
+    of all executions are traced, the same ones on every node. `series` bounds the label sets of each metric.
+    """
+
+    metrics: bool | None = None
+    traces: bool = False
+    trace_ratio: float = 1.0
+    series: int = 200
+    queue_refresh_s: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineConfig:
     """Everything an Engine can be told. The worker's part is ignored by an engine without workflows and tasks.
 
@@ -63,6 +116,7 @@ class EngineConfig:
     limits: Limits = field(default_factory=Limits)
     store: StoreConfig = field(default_factory=StoreConfig)
     worker: WorkerConfig = field(default_factory=WorkerConfig)
+    telemetry: TelemetryConfig = field(default_factory=TelemetryConfig)
     timer_resolution_s: float = 0.005
     poll_s: float = 0.25
     hint_poll_s: float = 0.02

@@ -5,6 +5,7 @@
     │   ├── PayloadNotEncodable        a value has no durable form; says which field
     │   ├── PayloadNotDecodable        stored bytes do not fit the asked type
     │   ├── PayloadTooLarge
+    │   ├── PromiseValueInvalid        its workflow could not read it; the promise is as pending as before
     │   ├── InvalidDuration            negative, NaN, or beyond ten years
     │   ├── InvalidDatabaseUrl
     │   ├── InvalidDefinition          a workflow or task that can't be registered
@@ -13,8 +14,18 @@
     │   │   └── ExpressionBudget       it would take too many steps
     │   ├── InvalidResetPoint          the event is not where a turn ends
     │   ├── InvalidHistory             what was stored as a history is none
-    │   └── InvalidCursor
+    │   ├── InvalidCursor
+    │   ├── Unsupported                the other side is older, and does not know this
+    │   ├── MalformedBody              what a request carries can't be read, or has fields nobody knows
+    │   ├── BodyTooLarge
+    │   ├── HeadersTooLarge
+    │   ├── MediaTypeRefused           the body is not JSON, or is compressed
+    │   ├── AmbiguousCredentials       two keys in one request
+    │   └── InvalidServer              the address of a server, or how it is to be run
+    │       └── UnprotectedServer      others could reach it, and there are no keys
     ├── NotFound
+    │   ├── RouteNotFound              the server has nothing there, or not for this caller
+    │   ├── MethodNotAllowed
     │   ├── ExecutionNotFound
     │   ├── UnknownWorkflowKind
     │   ├── PromiseNotFound            or a token that stands for nothing
@@ -22,6 +33,8 @@
     │   ├── DeadLetterNotFound         or redelivered or removed before
     │   ├── UnknownQuery               the workflow has no query of this name
     │   ├── UpdateNotFound
+    │   ├── KeyNotFound
+    │   ├── OrgNotFound
     │   └── UnknownTaskKind
     ├── Conflict                       right in itself, but not in this state
     │   ├── ExecutionClosed
@@ -31,6 +44,8 @@
     │   ├── SignalLimitReached
     │   ├── RequestMismatch            same request id, other content
     │   ├── WouldDeadlock              a blocking call on the thread that would have to answer it
+    │   ├── KeyEnded                   revoked or expired
+    │   ├── OrgClosed
     │   ├── SessionLost                the worker's session has expired
     │   ├── StaleClaim                 the lease has passed to somebody else
     │   └── StaleAttempt               the task's attempt is over
@@ -38,11 +53,24 @@
     │   ├── StorageFull
     │   ├── StorageBusy
     │   ├── NoWorker                   nobody here has the code
+    │   ├── TooManyRequests
+    │   ├── ServerUnreachable          the client has got no answer; with a request id it has tried again
+    │   ├── DeadlinePassed             there was no answer in the time a call may take
     │   └── EngineStopped
     │       └── EngineForked           it runs in the parent process
+    ├── AccessRefused                  the server does not do this for this caller
+    │   ├── Unauthenticated            no key, or one that does not count
+    │   └── Forbidden                  the key's role is not enough
+    ├── UnexpectedAnswer               what answered is no Holdfast server, or not one this client knows
     ├── StorageError                   the database can't be used as it is
     │   ├── SchemaTooNew
-    │   └── StorageCorrupt
+    │   ├── SchemaTooOld               and this program may not change it
+    │   ├── StorageCorrupt
+    │   ├── OutcomeUnknown             lost while it committed; repeat with the same request id
+    │   ├── DriverMissing              the driver of this database is not installed
+    │   ├── ServerNotSupported         too old, or its database has another encoding than UTF8
+    │   ├── ServerReadOnly             a standby, or read-only by its settings
+    │   └── AccessDenied               wrong password, or a right is missing
     ├── ExecutionOutcome               what `handle.result()` raises when there is no result
     │   ├── WorkflowFailed
     │   ├── WorkflowCancelled
@@ -71,7 +99,9 @@
     ├── ScenarioError                  raised by holdfast.testing alone: the test can't go on as written
     │   ├── NeverSettled               what is waited for was never fed, or can't come any more
     │   ├── BodiesStillRunning         a body does not end, and time was to wait for it
-    │   └── StuckExecution             a workflow of the test was parked
+    │   ├── StuckExecution             a workflow of the test was parked
+    │   ├── PostgresNotFound           there is no PostgreSQL here that a test could start
+    │   └── PostgresNotStarted         there is one, but it does not start, or does not answer
     └── ProgramError                   the program, not the execution, is at fault: parks it as stuck
         ├── DeterminismError
         ├── NotDurableError
@@ -137,6 +167,12 @@ class PayloadTooLarge(InvalidRequest):
     code = "payload_too_large"
 
 
+class PromiseValueInvalid(InvalidRequest):
+    """A promise can't be settled with a value that its workflow could not read; nothing was changed."""
+
+    code = "promise_value_invalid"
+
+
 class InvalidDuration(InvalidRequest):
     """A duration must lie between 0 and ten years."""
 
@@ -144,7 +180,7 @@ class InvalidDuration(InvalidRequest):
 
 
 class InvalidDatabaseUrl(InvalidRequest):
-    """The database URL is not one Holdfast knows: use sqlite:///path/to/file.db or sqlite:// for memory."""
+    """The database URL is not one Holdfast knows: use sqlite:///path/to/file.db or postgresql://user@host/database."""
 
     code = "invalid_database_url"
 
@@ -199,6 +235,54 @@ class InvalidCursor(InvalidRequest):
     code = "invalid_cursor"
 
 
+class Unsupported(InvalidRequest):
+    """The other side does not know this kind of request: upgrade the older of the two."""
+
+    code = "unsupported"
+
+
+class MalformedBody(InvalidRequest):
+    """The request can't be read: it must be one JSON document with the fields the operation has, and no others."""
+
+    code = "malformed_body"
+
+
+class BodyTooLarge(InvalidRequest):
+    """The request's body is larger than the server takes."""
+
+    code = "body_too_large"
+
+
+class HeadersTooLarge(InvalidRequest):
+    """The request's headers or its address are larger than the server takes."""
+
+    code = "headers_too_large"
+
+
+class MediaTypeRefused(InvalidRequest):
+    """The server takes JSON, not compressed: send content-type application/json."""
+
+    code = "media_type_refused"
+
+
+class AmbiguousCredentials(InvalidRequest):
+    """A request must carry one key, in one place."""
+
+    code = "ambiguous_credentials"
+
+
+class InvalidServer(InvalidRequest):
+    """A server can't be run, or reached, like this."""
+
+    code = "invalid_server"
+
+
+class UnprotectedServer(InvalidServer):
+    """A server that others can reach needs at least one API key."""
+
+    code = "unprotected_server"
+
+
 # --- things that are not there ------------------------------------------------------------------------------------
 
 
@@ -206,6 +290,18 @@ class NotFound(HoldfastError):
     """There is no such thing."""
 
     code = "not_found"
+
+
+class RouteNotFound(NotFound):
+    """There is nothing at this address: /api/docs lists what there is."""
+
+    code = "route_not_found"
+
+
+class MethodNotAllowed(NotFound):
+    """This address has other methods than this one."""
+
+    code = "method_not_allowed"
 
 
 class ExecutionNotFound(NotFound):
@@ -248,6 +344,18 @@ class UpdateNotFound(NotFound):
     """The execution has received no update with this id."""
 
     code = "update_not_found"
+
+
+class KeyNotFound(NotFound):
+    """No API key of this org has this id."""
+
+    code = "key_not_found"
+
+
+class OrgNotFound(NotFound):
+    """There is no org of this name."""
+
+    code = "org_not_found"
 
 
 class UnknownTaskKind(NotFound):
@@ -307,6 +415,18 @@ class WouldDeadlock(Conflict):
     code = "would_deadlock"
 
 
+class KeyEnded(Conflict):
+    """The API key was revoked or has expired: make a new one."""
+
+    code = "key_ended"
+
+
+class OrgClosed(Conflict):
+    """The org was closed, and its name is not given again."""
+
+    code = "org_closed"
+
+
 class SessionLost(Conflict):
     """The worker's session has expired and others may hold what it held: drop everything and open a new session."""
 
@@ -352,6 +472,24 @@ class NoWorker(Unavailable):
     code = "no_worker"
 
 
+class TooManyRequests(Unavailable):
+    """More requests than this caller may make: wait a little."""
+
+    code = "too_many_requests"
+
+
+class ServerUnreachable(Unavailable):
+    """The server can't be reached, or did not answer."""
+
+    code = "server_unreachable"
+
+
+class DeadlinePassed(Unavailable):
+    """There was no answer in the time a call may take; what was asked for may be done all the same."""
+
+    code = "deadline_passed"
+
+
 class EngineStopped(Unavailable):
     """The engine is not running: use it inside `async with Engine(...)`."""
 
@@ -362,6 +500,33 @@ class EngineForked(EngineStopped):
     """The engine runs in the parent process: start one in each process, after the fork."""
 
     code = "engine_forked"
+
+
+# --- not for everybody --------------------------------------------------------------------------------------------
+
+
+class AccessRefused(HoldfastError):
+    """The server does not do this for this caller; nothing was changed."""
+
+    code = "access_refused"
+
+
+class Unauthenticated(AccessRefused):
+    """The server needs a valid API key: send it as `Authorization: Bearer`."""
+
+    code = "unauthenticated"
+
+
+class Forbidden(AccessRefused):
+    """The role of this API key does not allow this."""
+
+    code = "forbidden"
+
+
+class UnexpectedAnswer(HoldfastError):
+    """What answered is no Holdfast server, or not one this client understands."""
+
+    code = "unexpected_answer"
 
 
 # --- the database itself ------------------------------------------------------------------------------------------
@@ -379,10 +544,47 @@ class SchemaTooNew(StorageError):
     code = "schema_too_new"
 
 
+class SchemaTooOld(StorageError):
+    """The database has an older schema, and this program was told not to change it: run `holdfast migrate URL`."""
+
+    code = "schema_too_old"
+
+
+class OutcomeUnknown(StorageError):
+    """The database was lost while it committed, and nobody could be asked in time: the call may count or not. The same
+    call with the same request id finds out."""
+
+    code = "outcome_unknown"
+
+
 class StorageCorrupt(StorageError):
     """The database is damaged: stop, copy the files, and restore a backup."""
 
     code = "storage_corrupt"
+
+
+class DriverMissing(StorageError):
+    """The driver of this database is not installed: pip install 'holdfast[postgres]'."""
+
+    code = "driver_missing"
+
+
+class ServerNotSupported(StorageError):
+    """The database server, or the database on it, is not one Holdfast can use."""
+
+    code = "server_not_supported"
+
+
+class ServerReadOnly(StorageError):
+    """The database server does not accept writes: it is a standby, or was set so."""
+
+    code = "server_read_only"
+
+
+class AccessDenied(StorageError):
+    """The database does not let this user in, or does not let it do what is needed."""
+
+    code = "access_denied"
 
 
 # --- how an execution ended, for callers --------------------------------------------------------------------------
@@ -602,6 +804,27 @@ class StuckExecution(ScenarioError):
     code = "stuck_execution"
 
 
+class PostgresNotFound(ScenarioError):
+    """No PostgreSQL server was found that could be started here."""
+
+    code = "postgres_not_found"
+
+    def __init__(self, message: str | None = None, *, looked_in: tuple[str, ...] = ()) -> None:
+        super().__init__(message, looked_in=looked_in)
+        self.looked_in = looked_in
+
+
+class PostgresNotStarted(ScenarioError):
+    """The PostgreSQL server was not started; its log says why."""
+
+    code = "postgres_not_started"
+
+    def __init__(self, message: str | None = None, *, directory: str = "", log: str = "") -> None:
+        super().__init__(message, directory=directory, log=log)
+        self.directory = directory
+        self.log = log
+
+
 # --- programs that can't go on as they are ------------------------------------------------------------------------
 
 
@@ -680,3 +903,31 @@ class Evicted(ControlFlow):
 
 class NonRetryable(Exception):
     """Raise it (or a subclass) from a task or step to fail at once, whatever the retry policy says."""
+
+
+# --- errors that have travelled -----------------------------------------------------------------------------------
+
+
+def by_code(code: str) -> type[HoldfastError]:
+    """The class that has this code; HoldfastError itself if there is none."""
+    if not _BY_CODE:
+        _BY_CODE.update((cls.code, cls) for cls in _all_of(HoldfastError))
+    return _BY_CODE.get(code, HoldfastError)
+
+
+def revived(code: str, message: str, details: dict[str, Any]) -> HoldfastError:
+    """An error as it was raised elsewhere, from what it has told of itself."""
+    cls = by_code(code)
+    try:
+        return cls(message, **details)
+    except TypeError:  # details this version does not know
+        error = cls(message)
+        error.details.update(details)
+        return error
+
+
+_BY_CODE: dict[str, type[HoldfastError]] = {}
+
+
+def _all_of(cls: type[HoldfastError]) -> list[type[HoldfastError]]:
+    return [cls, *(found for child in cls.__subclasses__() for found in _all_of(child))]

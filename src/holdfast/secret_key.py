@@ -1,8 +1,8 @@
 """Where the secret of an installation lives, from which the tokens of its promises are made.
 
 A setting or the environment variable HOLDFAST_SECRET_KEY; else a file next to the database, or a row in a database on a
-server; in memory a new one each time. Whoever knows it can settle every promise. Workers of one database have to share it, and a backup of the database
-needs it: without it, promises that are open give other tokens than before.
+server; in memory a new one each time. Whoever knows it can settle every promise. Workers of one database have to share
+it, and a backup of the database needs it: without it, promises that are open give other tokens than before.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The application that the fault tests run in processes of their own: `python -m tests.faults.app ROLE OPTIONS`.
 
-OPTIONS is a JSON object: `db`, `folder` (where the ledger, the gates and the acknowledgements are), and what the role
-needs. A process says `ready` on its standard output, goes on when it gets a line, and ends in order on SIGTERM.
+OPTIONS is a JSON object: `db` (a URL), `folder` (where the ledger, the gates and the acknowledgements are), and what
+the role needs. A process says `ready` on its standard output, goes on when it gets a line, ends in order on SIGTERM.
 
 The ledger is what really happened: one line per call of a body, written through to the disk before the body goes on.
 """
@@ -249,7 +249,7 @@ def engine_of(options: dict[str, Any], *, working: bool) -> Engine:
         **options.get("engine", {}),
     )
     return Engine(
-        f"sqlite:///{options['db']}",
+        options["db"],
         workflows=WORKFLOWS if working else (),
         tasks=TASKS if working else (),
         config=config,

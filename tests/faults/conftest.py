@@ -6,10 +6,8 @@ import asyncio
 import json
 import os
 import signal
-import sqlite3
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,9 +15,8 @@ import pytest
 from msgspec import Raw
 
 from holdfast.assembly import SystemClock, open_store
-from holdfast.config import EngineConfig
 from holdfast.testing.invariants import Record, check, read
-from tests.conftest import PATIENCE_S
+from tests.conftest import NOTHING, PATIENCE_S, QUICK
 from tests.faults import app
 
 ROOT = Path(__file__).parents[2]
@@ -89,7 +86,7 @@ class Spawn(Protocol):
 
 
 @pytest.fixture
-async def spawn(tmp_path: Path, database: Path) -> AsyncIterator[Spawn]:
+async def spawn(tmp_path: Path, database_url: str) -> AsyncIterator[Spawn]:
     """Starts processes on the test's database. Those still there at the end are killed; their logs are shown."""
     processes: list[Process] = []
     log = tmp_path / "log"
@@ -97,7 +94,7 @@ async def spawn(tmp_path: Path, database: Path) -> AsyncIterator[Spawn]:
     async def start(
         role: str, *, env: dict[str, str] | None = None, module: str = "tests.faults.app", **options: Any
     ) -> Process:
-        arguments = json.dumps({"db": str(database), "folder": str(tmp_path), **options})
+        arguments = json.dumps({"db": database_url, "folder": str(tmp_path), **options})
         with log.open("ab") as errors:
             started = await asyncio.create_subprocess_exec(
                 sys.executable,
@@ -139,41 +136,22 @@ def lines(folder: Path, name: str) -> list[list[Any]]:
     return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith(b"\n")]
 
 
-@contextmanager
-def locked(database: Path) -> Iterator[None]:
-    """Nobody else can write meanwhile: a process suspended in the middle of a commit would block all others."""
-    connection = sqlite3.connect(database, timeout=10, isolation_level=None)
-    try:
-        connection.execute("BEGIN IMMEDIATE")
-        yield
-        connection.execute("ROLLBACK")
-    finally:
-        connection.close()
-
-
 def value_of(payload: Raw) -> Any:
     return json.loads(bytes(payload))
 
 
-class _Nothing:
-    """A source for a store that is only read."""
-
-    def take(self) -> None:
-        return None
-
-
-async def read_file(path: Path) -> list[Record]:
+async def read_all(database_url: str) -> list[Record]:
     """Everything in a database, by a reader that runs nothing and fires nothing."""
-    store = open_store(f"sqlite:///{path}", EngineConfig(), SystemClock())
-    await store.open(_Nothing())
+    store = open_store(database_url, QUICK, SystemClock())
+    await store.open(NOTHING)
     try:
         return await read(store)
     finally:
         await store.close()
 
 
-async def sound_records(path: Path) -> list[Record]:
+async def sound_records(database_url: str) -> list[Record]:
     """Everything in a database, after a check of all invariants."""
-    records = await read_file(path)
+    records = await read_all(database_url)
     assert [] == [str(violation) for violation in check(records)]
     return records

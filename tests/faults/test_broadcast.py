@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 import secrets
-import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from holdfast.model import events as e
 from tests.conftest import OpenEngine, until
 from tests.faults.conftest import Spawn, lines, sound_records
 from tests.faults.waiting import write_waiting
+from tests.looking import Reader
 
 CROWD = 100_000
 KILLS = 10
@@ -23,14 +23,8 @@ APP = "tests.faults.broadcast_app"
 OPTIONS: dict[str, Any] = {"module": APP, "key": "the one", "store": {"synchronous": "normal"}}
 
 
-class Reader:
-    """Looks into the file from outside."""
-
-    def __init__(self, database: Path) -> None:
-        self._connection = sqlite3.connect(database, timeout=10)
-
-    def one(self, sql: str) -> Any:
-        return self._connection.execute(sql).fetchone()[0]
+class Onlooker(Reader):
+    """Looks into the database from outside."""
 
     @property
     def waiting(self) -> int:
@@ -47,23 +41,23 @@ class Reader:
     @property
     def pages(self) -> tuple[int, int]:
         """How far it has come, by its own account: the last wait, and how many got it."""
-        found = self._connection.execute("SELECT cursor, delivered FROM holdfast_deliveries").fetchone()
-        return (0, 0) if found is None else (found[0], found[1])
+        found = self.rows("SELECT cursor, delivered FROM holdfast_deliveries")
+        return (found[0][0], found[0][1]) if found else (0, 0)
 
     def sample(self, ids: Sequence[str]) -> list[list[str]]:
         """The types of events in these histories."""
         sql = "SELECT type FROM holdfast_events WHERE execution_id = ? ORDER BY seq"
-        return [[row[0] for row in self._connection.execute(sql, (one,))] for one in ids]
+        return [[row[0] for row in self.rows(sql, one)] for one in ids]
 
 
 @pytest.mark.slow
-async def test_a_broadcast_to_100_000_survives_ten_kills(spawn: Spawn, folder: Path, database: Path):
+async def test_a_broadcast_to_100_000_survives_ten_kills(spawn: Spawn, folder: Path, database_url: str):
     """001-22, 001-24: each gets it exactly once, and whoever asks again is told the right count."""
     seed = secrets.randbits(32)
     print(f"seed {seed}")
     chance = random.Random(seed)
-    ids = await write_waiting(database, CROWD)
-    reader = Reader(database)
+    ids = await write_waiting(database_url, CROWD)
+    reader = Onlooker(database_url)
     killed_after = []
     for number in range(KILLS):
         process = await spawn("throw", **OPTIONS)
@@ -91,7 +85,7 @@ async def test_a_broadcast_to_100_000_survives_ten_kills(spawn: Spawn, folder: P
 
 @pytest.mark.slow
 async def test_overlapping_broadcasts_with_killed_workers(
-    engine: OpenEngine, spawn: Spawn, folder: Path, database: Path
+    engine: OpenEngine, spawn: Spawn, folder: Path, database_url: str
 ):
     """Workers die while broadcasts of two names follow each other: what each execution got is in order, and adds up."""
     seed = secrets.randbits(32)
@@ -118,18 +112,18 @@ async def test_overlapping_broadcasts_with_killed_workers(
         await asyncio.wait([ended], timeout=chance.uniform(0.0, 0.1))
 
     assert {6} == {len(heard) for heard in await ended}
-    records = await sound_records(database)
+    records = await sound_records(database_url)
     received = [event.body for record in records for event in record.history]
     got = [body.broadcast_id for body in received if isinstance(body, e.BroadcastReceived)]
     assert counts == {number: got.count(number) for number in counts}
 
 
 @pytest.mark.slow
-async def test_who_waits_is_answered_though_the_deliverer_dies(spawn: Spawn, folder: Path, database: Path):
+async def test_who_waits_is_answered_though_the_deliverer_dies(spawn: Spawn, folder: Path, database_url: str):
     """Two processes deliver the same broadcast side by side, one is killed: the other one's count is that of all."""
     count = CROWD // 5
-    await write_waiting(database, count)
-    reader = Reader(database)
+    await write_waiting(database_url, count)
+    reader = Onlooker(database_url)
     thrower = await spawn("throw", **OPTIONS)
     await until(lambda: reader.pages[1] > 0)
     waiter = await spawn("throw", **OPTIONS)

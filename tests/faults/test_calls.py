@@ -30,7 +30,9 @@ async def has_events(handle: WorkflowHandle, event_type: str, count: int) -> boo
     return [event.type for event in await handle.history()].count(event_type) >= count
 
 
-async def test_killed_between_acceptance_and_completion(engine: OpenEngine, spawn: Spawn, folder: Path, database: Path):
+async def test_killed_between_acceptance_and_completion(
+    engine: OpenEngine, spawn: Spawn, folder: Path, database_url: str
+):
     """The next worker completes what the first one accepted; the caller has waited all the time."""
     worker = await spawn("work", **OPTIONS)
     client = (await engine()).client
@@ -46,11 +48,11 @@ async def test_killed_between_acceptance_and_completion(engine: OpenEngine, spaw
     assert (7, 7) == (await paying, await again)
     await handle.signal("close")
     assert 7 == await handle.result(timeout=20)
-    (record,) = await sound_records(database)
+    (record,) = await sound_records(database_url)
     check_whole(calls_app.Account, record.history, record.head.id)
 
 
-async def test_many_updates_and_kills_at_random(engine: OpenEngine, spawn: Spawn, folder: Path, database: Path):
+async def test_many_updates_and_kills_at_random(engine: OpenEngine, spawn: Spawn, folder: Path, database_url: str):
     """Every amount is in the account once, every caller is answered with a balance that contains it, and what is
     asked by queries in between never goes back."""
     seed = secrets.randbits(32)
@@ -88,5 +90,5 @@ async def test_many_updates_and_kills_at_random(engine: OpenEngine, spawn: Spawn
     totals = {sum(entries[: place + 1]): amount for place, amount in enumerate(entries)}
     assert list(amounts) == [totals[balance] for balance in balances]
     assert all(earlier == entries[: len(earlier)] for earlier in seen)
-    (record,) = await sound_records(database)
+    (record,) = await sound_records(database_url)
     check_whole(calls_app.Account, record.history, record.head.id)

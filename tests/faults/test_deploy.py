@@ -22,7 +22,7 @@ async def has_status(engine: Engine, execution_id: str, status: Status) -> bool:
 
 @pytest.mark.slow
 async def test_changed_workflow_is_stuck_and_goes_on_with_its_own_code(
-    engine: OpenEngine, spawn: Spawn, folder: Path, database: Path
+    engine: OpenEngine, spawn: Spawn, folder: Path, database_url: str
 ):
     """Other moves than recorded: stuck with both sides and both lines, then finished by a worker with the old code."""
     api = await engine()
@@ -55,11 +55,11 @@ async def test_changed_workflow_is_stuck_and_goes_on_with_its_own_code(
     assert "last" == await handle.result(timeout=20)
     assert new.is_running
     assert 1 == len(lines(folder, "ledger"))
-    await sound_records(database)
+    await sound_records(database_url)
 
 
 @pytest.mark.slow
-async def test_signals_reach_a_stuck_execution(engine: OpenEngine, spawn: Spawn, folder: Path, database: Path):
+async def test_signals_reach_a_stuck_execution(engine: OpenEngine, spawn: Spawn, folder: Path, database_url: str):
     """A stuck execution is open: what is sent to it is kept, and read when fitting code is there."""
     api = await engine()
     old = await spawn("work", env=OLD)
@@ -77,7 +77,7 @@ async def test_signals_reach_a_stuck_execution(engine: OpenEngine, spawn: Spawn,
 
     assert "first" == await handle.result(timeout=20)
     assert answer.signal_event_sequence in [letter.seq for letter in await api.client.dead_letters(handle.id)]
-    await sound_records(database)
+    await sound_records(database_url)
 
 
 # --- poison -------------------------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ class Supervisor:
 
 @pytest.mark.slow
 async def test_poisonous_workflow_is_parked_and_others_finish(
-    engine: OpenEngine, spawn: Spawn, folder: Path, database: Path
+    engine: OpenEngine, spawn: Spawn, folder: Path, database_url: str
 ):
     """A workflow that ends its process is stuck with worker_crashes after so many losses; other work is done."""
     api = await engine(config=WATCHING)
@@ -131,12 +131,12 @@ async def test_poisonous_workflow_is_parked_and_others_finish(
     assert await poisonous.resume()
     assert "cured" == await poisonous.result(timeout=20)
     await supervisor.stop()
-    await sound_records(database)
+    await sound_records(database_url)
 
 
 @pytest.mark.slow
 async def test_neighbours_of_a_poisonous_workflow_are_not_parked_with_it(
-    engine: OpenEngine, spawn: Spawn, folder: Path, database: Path
+    engine: OpenEngine, spawn: Spawn, folder: Path, database_url: str
 ):
     """Innocent executions held by the same worker at every crash finish; only the guilty one is parked."""
     api = await engine(config=WATCHING)
@@ -150,4 +150,4 @@ async def test_neighbours_of_a_poisonous_workflow_are_not_parked_with_it(
         await handle.result(timeout=20)
 
     await supervisor.stop()
-    await sound_records(database)
+    await sound_records(database_url)

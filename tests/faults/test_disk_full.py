@@ -20,6 +20,8 @@ from tests.faults.conftest import Spawn, lines, sound_records, value_of
 CONFIG = EngineConfig(store=StoreConfig(synchronous="normal"), worker=WorkerConfig(lease_s=600.0, shutdown_grace_s=1.0))
 LARGE = "x" * 20_000
 
+pytestmark = pytest.mark.sqlite_only
+
 gate = asyncio.Event()
 
 
@@ -117,7 +119,7 @@ async def test_everything_resumes_when_there_is_space_again(engine: OpenEngine, 
     assert [BOTH] * 3 + [LARGE] * 3 == await asyncio.gather(*results)
     await collecting.signal("item", "end")
     assert [f"{number:010}" for number in range(len(taken))] == await collecting.result(timeout=20)
-    await sound_records(database)
+    await sound_records(f"sqlite:///{database}")
 
 
 @pytest.mark.slow
@@ -137,7 +139,7 @@ async def test_full_disk_longer_than_the_lease(engine: OpenEngine, database: Pat
     await set_space(running, None)
 
     assert BOTH == await result
-    await sound_records(database)
+    await sound_records(f"sqlite:///{database}")
 
 
 async def _scheduled(engine: Engine, execution_id: str) -> bool:
@@ -157,12 +159,12 @@ async def test_shutdown_with_a_full_disk_ends(engine: OpenEngine, database: Path
 
     await asyncio.wait_for(running.shutdown(), 15)
 
-    await sound_records(database)
+    await sound_records(f"sqlite:///{database}")
     config = EngineConfig(worker=WorkerConfig(lease_s=0.5))
     again = await engine(workflows=[both, collect], tasks=[chore], config=config)
     await _expire(database)
     assert BOTH == await again.client.workflow(handle.id).result(timeout=20)
-    await sound_records(database)
+    await sound_records(f"sqlite:///{database}")
 
 
 async def _expire(database: Path) -> None:
@@ -185,7 +187,7 @@ async def test_file_that_may_not_grow(engine: OpenEngine, spawn: Spawn, folder: 
 
     assert ["full", "readable", "resumed", "done"] == answers
     assert 0 == await process.ended()
-    (record,) = await sound_records(database)
+    (record,) = await sound_records(f"sqlite:///{database}")
     assert State.COMPLETED is record.head.state
     signals = [
         (event.seq, event.body.signal_value) for event in record.history if isinstance(event.body, e.SignalReceived)

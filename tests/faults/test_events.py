@@ -24,7 +24,7 @@ async def published(folder: Path, wanted: int) -> None:
 
 
 async def test_events_survive_kills_of_publisher_and_receivers(
-    engine: OpenEngine, spawn: Spawn, folder: Path, database: Path
+    engine: OpenEngine, spawn: Spawn, folder: Path, database_url: str
 ):
     """H25, 004-22: every collector has every event once and in order, the sharers have each event once among them, and
     every starting event has started one workflow."""
@@ -44,7 +44,7 @@ async def test_events_survive_kills_of_publisher_and_receivers(
         wanted = before + chance.randrange(1, COUNT // 2)
         await published(folder, wanted)
         await process.kill()
-        await sound_records(database)
+        await sound_records(database_url)
     process = await spawn("publish", **options)
     await until(lambda: lines(folder, "done"), timeout=90)
     assert 0 == await process.ended()
@@ -59,7 +59,7 @@ async def test_events_survive_kills_of_publisher_and_receivers(
         assert got == [*sorted(got[:-1]), END]
         shared += got[:-1]
     assert everything == sorted(shared)
-    records = await sound_records(database)
+    records = await sound_records(database_url)
     begun: list[Any] = [record.history[0].body for record in records if record.head.kind == "started"]
     assert everything == sorted(int(bytes(body.input)) for body in begun)
     assert len(begun) == len({body.event_id for body in begun})

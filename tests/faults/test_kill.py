@@ -24,7 +24,9 @@ KILLS = 3
 
 
 @pytest.mark.slow
-async def test_nothing_is_lost_when_the_process_is_killed_again_and_again(spawn: Spawn, folder: Path, database: Path):
+async def test_nothing_is_lost_when_the_process_is_killed_again_and_again(
+    spawn: Spawn, folder: Path, database_url: str
+):
     """A thousand workflows survive several kills: all finish, every step and task recorded once, with a true result."""
     seed = secrets.randbits(32)
     print(f"seed {seed}")
@@ -42,7 +44,7 @@ async def test_nothing_is_lost_when_the_process_is_killed_again_and_again(spawn:
         # Progress, not time: the kill is to hit a crowd at work, on a slow machine too.
         await more_answers(folder, chance.randrange(50, 700))
         await process.kill()
-        after = await sound_records(database)
+        after = await sound_records(database_url)
         assert [] == check_growth(before, after)
         before = after
 
@@ -50,7 +52,7 @@ async def test_nothing_is_lost_when_the_process_is_killed_again_and_again(spawn:
     await until(lambda: lines(folder, "done"), timeout=90)
     assert 0 == await process.ended()
 
-    records = await sound_records(database)
+    records = await sound_records(database_url)
     assert [] == check_growth(before, records)
     assert [State.COMPLETED] * COUNT == [record.head.state for record in records]
     assert [] == not_as_acknowledged(records, [*lines(folder, "acknowledged"), *lines(folder, "repeated")])
@@ -60,7 +62,7 @@ async def test_nothing_is_lost_when_the_process_is_killed_again_and_again(spawn:
 @pytest.mark.slow
 @pytest.mark.parametrize("kills", [1, 2])
 async def test_work_lost_with_a_killed_process_is_taken_up_side_by_side(
-    kills: int, engine: OpenEngine, spawn: Spawn, folder: Path, database: Path
+    kills: int, engine: OpenEngine, spawn: Spawn, folder: Path, database_url: str
 ):
     """Long steps and tasks that went down with a process all begin again; none waits for another one's end."""
     options: dict[str, Any] = {"worker": {"lease_s": 0.5}}
@@ -81,7 +83,7 @@ async def test_work_lost_with_a_killed_process_is_taken_up_side_by_side(
 
     for handle in handles:
         await handle.result(timeout=20)
-    await sound_records(database)
+    await sound_records(database_url)
 
 
 async def all_begun(folder: Path, count: int) -> None:
@@ -90,7 +92,7 @@ async def all_begun(folder: Path, count: int) -> None:
 
 @pytest.mark.slow
 async def test_next_attempt_knows_how_far_the_killed_one_got(
-    engine: OpenEngine, spawn: Spawn, folder: Path, database: Path
+    engine: OpenEngine, spawn: Spawn, folder: Path, database_url: str
 ):
     """What a task told with its last heartbeat reaches the attempt after a kill."""
     options: dict[str, Any] = {"worker": {"lease_s": 0.5}}
@@ -106,12 +108,12 @@ async def test_next_attempt_knows_how_far_the_killed_one_got(
     await spawn("work", **options)
 
     assert [2, 7] == await handle.result(timeout=20)
-    await sound_records(database)
+    await sound_records(database_url)
 
 
 @pytest.mark.slow
 async def test_workers_killed_and_suspended_at_random_lose_nothing(
-    engine: OpenEngine, spawn: Spawn, folder: Path, database: Path
+    engine: OpenEngine, spawn: Spawn, folder: Path, database_url: str
 ):
     """Two workers, one or the other killed or suspended beyond its lease again and again: all finish, nothing twice."""
     seed = secrets.randbits(32)
@@ -143,7 +145,7 @@ async def test_workers_killed_and_suspended_at_random_lose_nothing(
     except TimeoutError:
         raise AssertionError(await unfinished(api)) from None
 
-    records = await sound_records(database)
+    records = await sound_records(database_url)
     assert [State.COMPLETED] * len(handles) == [record.head.state for record in records]
     assert [] == not_as_it_happened(records, lines(folder, "ledger"))
 

@@ -67,7 +67,7 @@ class Provider:
 
 
 async def test_settled_and_completed_once_across_kills(
-    engine: OpenEngine, spawn: Spawn, folder: Path, database: Path
+    engine: OpenEngine, spawn: Spawn, folder: Path, database_url: str
 ) -> None:
     """F2A, F59, 003-08: every copy of an answer has one effect, whoever dies in between."""
     seed = secrets.randbits(32)
@@ -92,14 +92,14 @@ async def test_settled_and_completed_once_across_kills(
         settled = provider.paid[number]
         assert {f"asked {number}"} == {answer.value for answer in settled}
         assert 1 == sum(answer.idempotency_key_new for answer in settled)
-    for record in await sound_records(database):
+    for record in await sound_records(database_url):
         types = [event.type for event in record.history]
         assert (1, 1) == (types.count("PROMISE_RESOLVED"), types.count("TASK_COMPLETED"))
         check_whole(promises_app.order, record.history, record.head.id)
 
 
 async def test_a_deferred_task_outlives_every_process(
-    engine: OpenEngine, spawn: Spawn, folder: Path, database: Path
+    engine: OpenEngine, spawn: Spawn, folder: Path, database_url: str
 ) -> None:
     """Killed after the body has returned: no lease runs out on it, and its token still counts."""
     worker = await spawn("work", **OPTIONS)
@@ -120,4 +120,4 @@ async def test_a_deferred_task_outlives_every_process(
     assert 0 == report.tasks_reclaimed
     assert ["paid", "shipped"] == await handle.result(timeout=20)
     assert 1 == len(lines(folder, "shipping"))
-    await sound_records(database)
+    await sound_records(database_url)

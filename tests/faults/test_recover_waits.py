@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +9,8 @@ import pytest
 from holdfast import Engine, Status, WorkflowContext, WorkflowHandle, errors, workflow
 from holdfast.testing.invariants import check
 from tests.conftest import OpenEngine, until
-from tests.faults.conftest import read_file, sound_records
+from tests.faults.conftest import read_all, sound_records
+from tests.looking import change
 
 
 @workflow
@@ -68,13 +67,9 @@ async def at_rest(opened: Engine, kind: Any) -> WorkflowHandle:
     return handle
 
 
-def delete(database: Path, table: str) -> int:
+async def delete(database_url: str, table: str) -> int:
     """Delete all rows of a table by hand; how many there were."""
-    connection = sqlite3.connect(database, timeout=10)
-    with connection:
-        count = connection.execute(f"DELETE FROM holdfast_{table}").rowcount
-    connection.close()
-    return count
+    return await change(database_url, f"DELETE FROM holdfast_{table}")
 
 
 async def give(opened: Engine, handle: WorkflowHandle, kind: Any) -> None:
@@ -92,66 +87,66 @@ async def give(opened: Engine, handle: WorkflowHandle, kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", [awaits_broadcast, awaits_message, awaits_event])
-async def test_a_deleted_subscription_is_made_again(engine: OpenEngine, database: Path, kind: Any):
+async def test_a_deleted_subscription_is_made_again(engine: OpenEngine, database_url: str, kind: Any):
     """From the WAIT_STARTED of the history, with its key, correlation and filter; nothing is to be done twice."""
     opened = await engine(workflows=WORKFLOWS)
     handle = await at_rest(opened, kind)
     assert 0 == (await opened.recover()).repaired
-    assert 1 == delete(database, "subscriptions")
-    assert ["I16", "I20"] == sorted({wrong.invariant for wrong in check(await read_file(database))})
+    assert 1 == await delete(database_url, "subscriptions")
+    assert ["I16", "I20"] == sorted({wrong.invariant for wrong in check(await read_all(database_url))})
 
     report = await opened.recover()
 
     assert (1, 1) == (report.repaired, report.waits_restored)
-    await sound_records(database)
+    await sound_records(database_url)
     assert 0 == (await opened.recover()).repaired
     await give(opened, handle, kind)
     assert ("went" if kind is awaits_broadcast else "much") == await handle.result(timeout=10)
-    await sound_records(database)
+    await sound_records(database_url)
 
 
 @pytest.mark.parametrize("kind", [awaits_promise, awaits_promise_by_event, awaits_promise_for_a_while])
 @pytest.mark.parametrize("table", ["promises", "subscriptions"])
-async def test_a_deleted_promise_is_made_again(engine: OpenEngine, database: Path, kind: Any, table: str):
+async def test_a_deleted_promise_is_made_again(engine: OpenEngine, database_url: str, kind: Any, table: str):
     """Its row, or the subscription that may settle it; its timer, which is still there, goes on."""
     opened = await engine(workflows=WORKFLOWS)
     handle = await at_rest(opened, kind)
-    if not delete(database, table):
+    if not await delete(database_url, table):
         return
-    assert check(await read_file(database))
+    assert check(await read_all(database_url))
 
     report = await opened.recover()
 
     assert (1, 1) == (report.repaired, report.promises_restored)
-    await sound_records(database)
+    await sound_records(database_url)
     assert 0 == (await opened.recover()).repaired
     await give(opened, handle, kind)
     assert "much" == await handle.result(timeout=10)
-    await sound_records(database)
+    await sound_records(database_url)
 
 
-async def test_a_promise_without_its_timer_counts_as_late(engine: OpenEngine, database: Path):
+async def test_a_promise_without_its_timer_counts_as_late(engine: OpenEngine, database_url: str):
     """As any other timer whose row is gone, it counts as fired."""
     opened = await engine(workflows=WORKFLOWS)
     handle = await at_rest(opened, awaits_promise_for_a_while)
-    assert 1 == delete(database, "timers")
+    assert 1 == await delete(database_url, "timers")
 
     report = await opened.recover()
 
     assert (1, 1) == (report.repaired, report.promises_restored)
     assert "late" == await handle.result(timeout=10)
     # It did time out early, and the history can't hide it.
-    assert ["I13"] == [wrong.invariant for wrong in check(await read_file(database))]
+    assert ["I13"] == [wrong.invariant for wrong in check(await read_all(database_url))]
 
 
-async def test_an_event_that_came_meanwhile_is_found(engine: OpenEngine, database: Path):
+async def test_an_event_that_came_meanwhile_is_found(engine: OpenEngine, database_url: str):
     """The wait looks back as it did when it began: what was published while its row was gone is kept."""
     opened = await engine(workflows=WORKFLOWS)
     handle = await at_rest(opened, awaits_event)
-    delete(database, "subscriptions")
+    await delete(database_url, "subscriptions")
     await opened.client.publish_event("paid", "meanwhile")
 
     assert 1 == (await opened.recover()).waits_restored
 
     assert "meanwhile" == await handle.result(timeout=10)
-    await sound_records(database)
+    await sound_records(database_url)

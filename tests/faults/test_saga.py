@@ -65,7 +65,7 @@ def kinds_of(record: Record) -> dict[int, str]:
 
 @pytest.mark.parametrize("case", [(gate, end) for gate in GATES for end in ("failure", "cancel")], ids="-".join)
 async def test_killed_in_the_middle_of_work_or_of_compensation(
-    case: tuple[str, str], engine: OpenEngine, spawn: Spawn, folder: Path, database: Path
+    case: tuple[str, str], engine: OpenEngine, spawn: Spawn, folder: Path, database_url: str
 ):
     """Wherever the process dies, and whether the saga fails or is cancelled while nobody works on it."""
     moment, end = case
@@ -84,7 +84,7 @@ async def test_killed_in_the_middle_of_work_or_of_compensation(
     open_gates(folder)
     await until(lambda: closed(handle))
 
-    (record,) = await sound_records(database)
+    (record,) = await sound_records(database_url)
     assert undone(record) == booked(record)[::-1]
     if what == "undo" or end == "failure":
         assert list(saga_app.PLACES) == [number[0] for number in booked(record)]
@@ -95,7 +95,7 @@ async def test_killed_in_the_middle_of_work_or_of_compensation(
     check_whole(saga_app.trip, record.history, record.head.id)
 
 
-async def test_sagas_cancelled_and_killed_at_random(engine: OpenEngine, spawn: Spawn, folder: Path, database: Path):
+async def test_sagas_cancelled_and_killed_at_random(engine: OpenEngine, spawn: Spawn, folder: Path, database_url: str):
     """Many sagas, kills and cancels at any moment: in every record, the bookings are undone in reverse, once each."""
     seed = secrets.randbits(32)
     print(f"seed {seed}")
@@ -115,6 +115,6 @@ async def test_sagas_cancelled_and_killed_at_random(engine: OpenEngine, spawn: S
     for handle in handles:
         await until(lambda: closed(handle), timeout=60)  # noqa: B023
 
-    records = await sound_records(database)
+    records = await sound_records(database_url)
     assert {State.FAILED, State.CANCELLED} == {record.head.state for record in records}
     assert [] == [record.head.id for record in records if undone(record) != booked(record)[::-1]]

@@ -14,7 +14,7 @@ from tests.faults.conftest import Spawn, lines, sound_records
 
 
 @pytest.mark.slow
-async def test_workflow_started_here_is_run_there(engine: OpenEngine, spawn: Spawn, folder: Path, database: Path):
+async def test_workflow_started_here_is_run_there(engine: OpenEngine, spawn: Spawn, folder: Path, database_url: str):
     """An engine without workflows starts a kind that another process knows, and gets its result."""
     api = await engine()
     with pytest.raises(UnknownWorkflowKind):
@@ -26,11 +26,11 @@ async def test_workflow_started_here_is_run_there(engine: OpenEngine, spawn: Spa
     results = await asyncio.gather(*(handle.result(timeout=20) for handle in handles))
     assert [3] * 40 == [len(result) for result in results]
     assert 0 == await worker.stop()
-    await sound_records(database)
+    await sound_records(database_url)
 
 
 @pytest.mark.slow
-async def test_work_is_shared_by_two_processes(engine: OpenEngine, spawn: Spawn, folder: Path, database: Path):
+async def test_work_is_shared_by_two_processes(engine: OpenEngine, spawn: Spawn, folder: Path, database_url: str):
     """When one process has all its task slots in use, the other takes what is waiting."""
     api = await engine()
     workers = [await spawn("work", worker={"task_slots": 2}) for _ in range(2)]
@@ -45,7 +45,7 @@ async def test_work_is_shared_by_two_processes(engine: OpenEngine, spawn: Spawn,
 
 @pytest.mark.slow
 async def test_signal_from_elsewhere_is_noticed_while_a_step_runs(
-    engine: OpenEngine, spawn: Spawn, folder: Path, database: Path
+    engine: OpenEngine, spawn: Spawn, folder: Path, database_url: str
 ):
     """An execution held by another process for a long step hears a signal sent from here before the step ends."""
     api = await engine()
@@ -59,12 +59,12 @@ async def test_signal_from_elsewhere_is_noticed_while_a_step_runs(
     assert await handle.status() is Status.RUNNING
     (folder / "gate").touch()
     assert "hello" == (await handle.result(timeout=20))[0]
-    await sound_records(database)
+    await sound_records(database_url)
 
 
 @pytest.mark.slow
 async def test_signal_from_elsewhere_is_noticed_by_a_waiting_execution(
-    engine: OpenEngine, spawn: Spawn, folder: Path, database: Path
+    engine: OpenEngine, spawn: Spawn, folder: Path, database_url: str
 ):
     """An execution at rest in another process goes on with a signal sent from here; when closed it refuses more."""
     api = await engine()
@@ -83,12 +83,12 @@ async def test_signal_from_elsewhere_is_noticed_by_a_waiting_execution(
     assert ["one", "two"] == (await handle.result(timeout=20))[::2]
     with pytest.raises(ExecutionClosed):
         await handle.signal("word", "three")
-    await sound_records(database)
+    await sound_records(database_url)
 
 
 @pytest.mark.slow
 async def test_cancel_and_terminate_from_elsewhere_reach_the_worker(
-    engine: OpenEngine, spawn: Spawn, folder: Path, database: Path
+    engine: OpenEngine, spawn: Spawn, folder: Path, database_url: str
 ):
     """Both end executions that another process holds; what it still reports about them changes nothing."""
     api = await engine()
@@ -108,4 +108,4 @@ async def test_cancel_and_terminate_from_elsewhere_reach_the_worker(
     after = await api.client.start_workflow("steps", "after")
     await after.result(timeout=20)
     assert 0 == await worker.stop()
-    await sound_records(database)
+    await sound_records(database_url)

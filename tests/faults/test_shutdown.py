@@ -31,7 +31,7 @@ def outcomes(record: Record) -> list[e.StepCompleted | e.TaskCompleted]:
     return [event.body for event in record.history if isinstance(event.body, e.StepCompleted | e.TaskCompleted)]
 
 
-async def test_running_task_and_step_finish_within_the_grace(engine: OpenEngine, folder: Path, database: Path):
+async def test_running_task_and_step_finish_within_the_grace(engine: OpenEngine, folder: Path, database_url: str):
     """Shutdown waits for both; their results are recorded, and another engine needs only go on from there."""
     first = await engine(workflows=app.WORKFLOWS, tasks=app.TASKS, config=config(10.0))
     for kind in ("long_step", "long_chore"):
@@ -44,7 +44,7 @@ async def test_running_task_and_step_finish_within_the_grace(engine: OpenEngine,
     (folder / "gate").touch()
     await stopping
 
-    records = await sound_records(database)
+    records = await sound_records(database_url)
     outcomes = [
         event.body
         for record in records
@@ -56,13 +56,13 @@ async def test_running_task_and_step_finish_within_the_grace(engine: OpenEngine,
     for record in records:
         await second.client.workflow(record.head.id).result(timeout=10)
     assert 2 == len(lines(folder, "ledger")) == len(lines(folder, "begun"))
-    await sound_records(database)
+    await sound_records(database_url)
 
 
 @pytest.mark.parametrize("kind", ["long_step", "long_chore"])
 @pytest.mark.parametrize("already_there", [True, False])
 async def test_work_longer_than_the_grace_is_handed_over(
-    kind: str, already_there: bool, engine: OpenEngine, folder: Path, database: Path
+    kind: str, already_there: bool, engine: OpenEngine, folder: Path, database_url: str
 ):
     """Another engine, there before or started later, does it at once; the interrupted attempt does not count."""
     first = await engine(workflows=app.WORKFLOWS, tasks=app.TASKS, config=config(0.1))
@@ -78,14 +78,14 @@ async def test_work_longer_than_the_grace_is_handed_over(
     (folder / "gate").touch()
     result = await second.client.workflow(handle.id).result(timeout=10)
 
-    (record,) = await sound_records(database)
+    (record,) = await sound_records(database_url)
     (outcome,) = outcomes(record)
     assert result == value_of(outcome.result)
     assert 1 == (outcome.attempt if isinstance(outcome, e.TaskCompleted) else outcome.attempts)
     assert 0 == record.head.crashes
 
 
-async def test_queued_tasks_are_left_for_others(engine: OpenEngine, folder: Path, database: Path):
+async def test_queued_tasks_are_left_for_others(engine: OpenEngine, folder: Path, database_url: str):
     """Tasks claimed but not begun, for want of threads, are handed back with no attempt counted."""
     narrow = EngineConfig(worker=WorkerConfig(lease_s=LEASE_S, shutdown_grace_s=0.1, task_threads=1))
     first = await engine(workflows=app.WORKFLOWS, tasks=app.TASKS, config=narrow)
@@ -98,12 +98,12 @@ async def test_queued_tasks_are_left_for_others(engine: OpenEngine, folder: Path
     for handle in handles:
         await second.client.workflow(handle.id).result(timeout=10)
 
-    records = await sound_records(database)
+    records = await sound_records(database_url)
     bodies = [body for record in records for body in outcomes(record)]
     assert [1] * 5 == [body.attempt for body in bodies if isinstance(body, e.TaskCompleted)]
 
 
-async def test_chain_of_steps_goes_on_elsewhere(engine: OpenEngine, folder: Path, database: Path):
+async def test_chain_of_steps_goes_on_elsewhere(engine: OpenEngine, folder: Path, database_url: str):
     """Stopped in the middle of a chain, every step has run exactly once when the other engine has finished it."""
     length = 60
     first = await engine(workflows=app.WORKFLOWS, tasks=app.TASKS, config=config(5.0))
@@ -118,11 +118,11 @@ async def test_chain_of_steps_goes_on_elsewhere(engine: OpenEngine, folder: Path
     assert 10 <= recorded < length
     assert list(range(length)) == [number for _, number, _ in lines(folder, "ledger")]
     assert result == [value for _, _, value in lines(folder, "ledger")]
-    await sound_records(database)
+    await sound_records(database_url)
 
 
 @pytest.mark.slow
-async def test_heartbeats_go_on_while_running_work_finishes(engine: OpenEngine, folder: Path, database: Path):
+async def test_heartbeats_go_on_while_running_work_finishes(engine: OpenEngine, folder: Path, database_url: str):
     """A grace of several leases: nobody takes over what still runs, so it runs once."""
     first = await engine(workflows=app.WORKFLOWS, tasks=app.TASKS, config=config(20.0, lease_s=0.5))
     handles = [
@@ -140,10 +140,10 @@ async def test_heartbeats_go_on_while_running_work_finishes(engine: OpenEngine, 
     for handle in handles:
         await second.client.workflow(handle.id).result(timeout=10)
     assert 2 == len(lines(folder, "begun"))
-    await sound_records(database)
+    await sound_records(database_url)
 
 
-async def test_turns_in_progress_are_recorded_before_the_end(engine: OpenEngine, folder: Path, database: Path):
+async def test_turns_in_progress_are_recorded_before_the_end(engine: OpenEngine, folder: Path, database_url: str):
     """Shutdown right after many starts: everything acknowledged is there and is finished by the next engine."""
     first = await engine(workflows=app.WORKFLOWS, tasks=app.TASKS, config=config(5.0))
     handles = [
@@ -152,13 +152,13 @@ async def test_turns_in_progress_are_recorded_before_the_end(engine: OpenEngine,
         for kind in ("steps", "chores", "naps")
     ]
     await first.shutdown()
-    await sound_records(database)
+    await sound_records(database_url)
 
     second = await engine(workflows=app.WORKFLOWS, tasks=app.TASKS, config=config(5.0))
     for handle in handles:
         await second.client.workflow(handle.id).result(timeout=20)
 
-    records = await sound_records(database)
+    records = await sound_records(database_url)
     assert [State.COMPLETED] * 150 == [record.head.state for record in records]
     assert {0} == {record.head.crashes for record in records}
 
@@ -167,7 +167,7 @@ TOLD_TO_END: dict[str, Any] = {"worker": {"lease_s": LEASE_S, "shutdown_grace_s"
 
 
 @pytest.mark.slow
-async def test_worker_process_told_to_end_hands_over(engine: OpenEngine, spawn: Spawn, folder: Path, database: Path):
+async def test_worker_process_told_to_end_hands_over(engine: OpenEngine, spawn: Spawn, folder: Path, database_url: str):
     """SIGTERM to a process with work in hand: another process does all of it without waiting for a lease."""
     api = await engine(config=config(1.0))
     first = await spawn("work", **TOLD_TO_END)
@@ -187,7 +187,7 @@ async def test_worker_process_told_to_end_hands_over(engine: OpenEngine, spawn: 
     for handle in handles:
         await handle.result(timeout=10)
     assert 0 == await first.ended()
-    records = await sound_records(database)
+    records = await sound_records(database_url)
     bodies = [body for record in records for body in outcomes(record)]
     assert [1] * 5 == [body.attempt for body in bodies if isinstance(body, e.TaskCompleted)]
 

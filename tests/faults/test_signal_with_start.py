@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +12,7 @@ from holdfast.model.events import SignalReceived, WorkflowCompleted
 from holdfast.testing.invariants import Record
 from tests.conftest import OpenEngine
 from tests.faults import app
-from tests.faults.conftest import Process, Spawn, read_file, sound_records, value_of
+from tests.faults.conftest import Process, Spawn, read_all, sound_records, value_of
 
 PROCESSES, EACH = 4, 50
 TOTAL = PROCESSES * EACH
@@ -42,7 +41,7 @@ def check_answers(answers: list[Answers]) -> None:
 
 @pytest.mark.slow
 async def test_concurrent_calls_from_four_processes_meet_in_one_execution(
-    engine: OpenEngine, spawn: Spawn, database: Path
+    engine: OpenEngine, spawn: Spawn, database_url: str
 ):
     """200 calls by 4 processes: one execution, 200 signals numbered 2 to 201, those of each caller in its order."""
     await (await engine(workflows=[app.collect])).shutdown()
@@ -51,13 +50,13 @@ async def test_concurrent_calls_from_four_processes_meet_in_one_execution(
 
     check_answers(answers)
     assert list(range(2, TOTAL + 2)) == sorted(sequence for each in answers for _, _, sequence in each)
-    (record,) = await sound_records(database)
+    (record,) = await sound_records(database_url)
     assert ["WORKFLOW_STARTED"] + ["SIGNAL_RECEIVED"] * TOTAL == [event.type for event in record.history]
 
 
 @pytest.mark.slow
 async def test_signals_that_race_with_a_running_execution_all_arrive_in_order(
-    engine: OpenEngine, spawn: Spawn, database: Path
+    engine: OpenEngine, spawn: Spawn, database_url: str
 ):
     """The same while a worker runs the execution: it gets every value once, in the order of the history."""
     working = await engine(workflows=[app.collect])
@@ -66,7 +65,7 @@ async def test_signals_that_race_with_a_running_execution_all_arrive_in_order(
 
     check_answers(answers)
     result = await working.client.workflow(answers[0][0][0], app.collect).result(timeout=20)
-    (record,) = await read_file(database)
+    (record,) = await read_all(database_url)
     values = [event.body.signal_value for event in record.history if isinstance(event.body, SignalReceived)]
     assert [value_of(value) for value in values] == result
     assert TOTAL == len(set(result))
@@ -74,12 +73,12 @@ async def test_signals_that_race_with_a_running_execution_all_arrive_in_order(
         assert [f"p{number}-{item}" for item in range(EACH)] == [
             item for item in result if item.startswith(f"p{number}-")
         ]
-    await sound_records(database)
+    await sound_records(database_url)
 
 
 @pytest.mark.slow
 async def test_signals_that_race_with_the_end_are_read_or_dead_letters(
-    engine: OpenEngine, spawn: Spawn, database: Path
+    engine: OpenEngine, spawn: Spawn, database_url: str
 ):
     """Executions that end whenever they can: every acknowledged signal was read once or is a dead letter."""
     working = await engine(workflows=[app.collect_some])
@@ -88,7 +87,7 @@ async def test_signals_that_race_with_the_end_are_read_or_dead_letters(
     last = await working.client.find_workflow("bag")
     await last.result(timeout=20)
 
-    records = {record.head.id: record for record in await sound_records(database)}
+    records = {record.head.id: record for record in await sound_records(database_url)}
     accounted: list[str] = []
     for record in records.values():
         end = record.history[-1].body

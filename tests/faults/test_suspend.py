@@ -9,17 +9,19 @@ import pytest
 from holdfast import Engine
 from holdfast.model import events as e
 from tests.conftest import OpenEngine, until
-from tests.faults.conftest import Process, Spawn, lines, locked, sound_records, value_of
+from tests.faults.conftest import Process, Spawn, lines, sound_records, value_of
+from tests.looking import locked
 
 WORKER = {"lease_s": 1.0, "shutdown_grace_s": 2.0}
 
 
-async def suspend_with_report(worker: Process, report: str, execution_id: str, folder: Path, database: Path) -> None:
+async def suspend_with_report(worker: Process, report: str, execution_id: str, folder: Path, database_url: str) -> None:
     """Suspend the worker at the worst moment: its report is on the way and not yet written."""
-    with locked(database):
+    async with locked(database_url) as lock:
         (folder / f"gate-{worker.pid}").touch()
         await until(lambda: ["sent", report, execution_id, worker.pid] in lines(folder, "reports"))
         worker.suspend()
+        lock.turn_away()
 
 
 def refusals(folder: Path, worker: Process) -> list[tuple[str, str]]:
@@ -38,7 +40,7 @@ async def finishes_alone(api: Engine, worker: Process) -> bool:
 
 @pytest.mark.slow
 async def test_step_of_a_suspended_worker_is_recorded_once(
-    engine: OpenEngine, spawn: Spawn, folder: Path, database: Path
+    engine: OpenEngine, spawn: Spawn, folder: Path, database_url: str
 ):
     """It wakes while another worker is at the same step: its commit is refused with StaleClaim, and it works on."""
     first = await spawn("work", worker=WORKER, watched=True)
@@ -47,7 +49,7 @@ async def test_step_of_a_suspended_worker_is_recorded_once(
     await until(lambda: lines(folder, "begun"))
     second = await spawn("work", worker=WORKER)
 
-    await suspend_with_report(first, "complete_turn", handle.id, folder, database)
+    await suspend_with_report(first, "complete_turn", handle.id, folder, database_url)
     await until(lambda: ["one", second.pid] in lines(folder, "begun"))
     first.wake()
 
@@ -56,7 +58,7 @@ async def test_step_of_a_suspended_worker_is_recorded_once(
     result = await handle.result(timeout=20)
     assert 0 == await second.stop()
     assert await finishes_alone(api, first)
-    record = (await sound_records(database))[0]
+    record = (await sound_records(database_url))[0]
     (step,) = [event.body for event in record.history if isinstance(event.body, e.StepCompleted)]
     ledger = [value for key, value in (line for line in lines(folder, "ledger") if line[0] == "one")]
     assert result == value_of(step.result) == ledger[1] != ledger[0]
@@ -64,7 +66,7 @@ async def test_step_of_a_suspended_worker_is_recorded_once(
 
 @pytest.mark.slow
 async def test_task_of_a_suspended_worker_is_recorded_once(
-    engine: OpenEngine, spawn: Spawn, folder: Path, database: Path
+    engine: OpenEngine, spawn: Spawn, folder: Path, database_url: str
 ):
     """It wakes while another worker is at the next attempt: its report is refused as StaleAttempt, and it works on."""
     first = await spawn("work", worker=WORKER, watched=True)
@@ -73,7 +75,7 @@ async def test_task_of_a_suspended_worker_is_recorded_once(
     await until(lambda: lines(folder, "begun"))
     second = await spawn("work", worker=WORKER)
 
-    await suspend_with_report(first, "complete_task", handle.id, folder, database)
+    await suspend_with_report(first, "complete_task", handle.id, folder, database_url)
     await until(lambda: ["one", 2, second.pid] in lines(folder, "begun"))
     first.wake()
 
@@ -82,7 +84,7 @@ async def test_task_of_a_suspended_worker_is_recorded_once(
     result = await handle.result(timeout=20)
     assert 0 == await second.stop()
     assert await finishes_alone(api, first)
-    record = (await sound_records(database))[0]
+    record = (await sound_records(database_url))[0]
     (done,) = [event.body for event in record.history if isinstance(event.body, e.TaskCompleted)]
     assert (2, result) == (done.attempt, value_of(done.result))
     assert ["one", 2, result] in lines(folder, "ledger")
@@ -90,7 +92,7 @@ async def test_task_of_a_suspended_worker_is_recorded_once(
 
 @pytest.mark.slow
 async def test_suspended_worker_that_finds_its_session_gone_goes_on(
-    engine: OpenEngine, spawn: Spawn, folder: Path, database: Path
+    engine: OpenEngine, spawn: Spawn, folder: Path, database_url: str
 ):
     """Suspended in the middle of a step and of a task, it drops both when it wakes and works under a new session."""
     first = await spawn("work", worker=WORKER, watched=True)
@@ -99,8 +101,9 @@ async def test_suspended_worker_that_finds_its_session_gone_goes_on(
     await until(lambda: len(lines(folder, "begun")) == 2)
     second = await spawn("work", worker=WORKER)
 
-    with locked(database):
+    async with locked(database_url) as lock:
         first.suspend()
+        lock.turn_away()
     await until(lambda: len(lines(folder, "begun")) == 4)
     first.wake()
     await until(lambda: "had expired" in (folder / "log").read_text())
@@ -110,5 +113,5 @@ async def test_suspended_worker_that_finds_its_session_gone_goes_on(
         await handle.result(timeout=20)
     assert 0 == await second.stop()
     assert await finishes_alone(api, first)
-    history = [event.body for record in (await sound_records(database))[:2] for event in record.history]
+    history = [event.body for record in (await sound_records(database_url))[:2] for event in record.history]
     assert 2 == sum(isinstance(body, e.StepCompleted | e.TaskCompleted) for body in history)

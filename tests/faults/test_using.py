@@ -15,7 +15,7 @@ from tests.conftest import OpenEngine
 from tests.faults import using_app
 from tests.faults.conftest import Spawn, sound_records, value_of
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.sqlite_only]
 
 MODULE = "tests.faults.using_app"
 ROUNDS = 12
@@ -42,7 +42,7 @@ def orders(database: Path) -> set[str]:
 async def signalled(database: Path) -> set[str]:
     """The workflow ids that have been started with their signal. One without the other would be half an operation."""
     found = set()
-    for record in await sound_records(database):
+    for record in await sound_records(f"sqlite:///{database}"):
         signals = [event.body for event in record.history if isinstance(event.body, e.SignalReceived)]
         assert [value_of(signal.signal_value) for signal in signals] == [record.head.workflow_id]
         found.add(record.head.workflow_id)

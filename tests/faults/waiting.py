@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from holdfast.assembly import SystemClock, open_store
 from holdfast.config import EngineConfig, StoreConfig
@@ -46,6 +45,8 @@ class _Write:
     def failed(self, error: BaseException) -> None:
         self._loop.call_soon_threadsafe(self.done.set_exception, error)
 
+    def doubted(self, error: BaseException) -> None: ...
+
     def split(self) -> Sequence[_Write]:
         return [self]
 
@@ -59,12 +60,12 @@ class _Source:
 
 
 async def write_waiting(
-    path: Path, count: int, *, name: str = NAME, wait: SubscriptionKind = SubscriptionKind.BROADCAST
+    database_url: str, count: int, *, name: str = NAME, wait: SubscriptionKind = SubscriptionKind.BROADCAST
 ) -> list[str]:
     """As many executions as if each had been started and had run `await ctx.wait_for_broadcast(name)`, or that for
     another kind of wait; their ids."""
     clock = SystemClock()
-    store = open_store(f"sqlite:///{path}", EngineConfig(store=StoreConfig(synchronous="normal")), clock)
+    store = open_store(database_url, EngineConfig(store=StoreConfig(synchronous="normal")), clock)
     source = _Source()
     await store.open(source)
     ids: list[str] = []

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from functools import partial
 from random import Random, SystemRandom
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
@@ -30,7 +29,7 @@ from holdfast.replay.machine import Machine
 from holdfast.testing import invariants
 from holdfast.testing.invariants.commands import check_commands
 from holdfast.testing.invariants.records import Record, own_reset
-from tests.conftest import until
+from tests.conftest import STORE, NewDatabase, until
 from tests.replay.programs import (
     HANDLED,
     NAMES,
@@ -325,7 +324,7 @@ def test_a_failing_program_is_cut_down():
 # --- against the real engine --------------------------------------------------------------------------------------
 
 
-async def run_for_real(seed: int) -> None:
+async def run_for_real(seed: int, new_database: NewDatabase) -> None:
     """Two executions at once, called from outside while they run; then each history, cut at every place."""
     rng = Random(f"real {seed}")
     program = written(seed)
@@ -341,9 +340,9 @@ async def run_for_real(seed: int) -> None:
         commits.watch(engine)
         return engine
 
-    with TemporaryDirectory() as folder:
+    with new_database() as place:
         restart = rng.random() < 0.3
-        url = f"sqlite:///{folder}/holdfast.db" if restart else "sqlite://"
+        url = "sqlite://" if STORE == "sqlite" and not restart else place
         async with opened(url) as engine:
             start = engine.client.start_workflow
             ids = [(await start(code, program, workflow_id=name)).id for name in ("first", None)]
@@ -434,20 +433,20 @@ async def _all_closed(engine: Engine) -> None:
     await until(settled)
 
 
-def real(seeds: range) -> None:
+def real(seeds: range, new_database: NewDatabase) -> None:
     for seed in seeds:
         try:
-            asyncio.run(run_for_real(seed))
+            asyncio.run(run_for_real(seed, new_database))
         except Exception as error:
             raise AssertionError(f"seed {seed} fails on a real engine\n{source(written(seed))}\n{error}") from error
 
 
-def test_some_programs_on_a_real_engine():
+def test_some_programs_on_a_real_engine(new_database):
     """As above, for a few programs, with the invariants of all executions: what is badly broken shows at once."""
-    real(range(SEED, SEED + 15))
+    real(range(SEED, SEED + 15), new_database)
 
 
 @pytest.mark.slow
-def test_more_programs_on_a_real_engine():
+def test_more_programs_on_a_real_engine(new_database):
     """As above, for more."""
-    real(range(SEED + 15, SEED + 75))
+    real(range(SEED + 15, SEED + 75), new_database)

@@ -1,4 +1,4 @@
-"""A commit whose answer is lost while nobody can be asked: callers are told that it is not known; the truth comes later."""
+"""A commit whose answer is lost while nobody can be asked: callers are told so, and the truth comes later."""
 
 from __future__ import annotations
 

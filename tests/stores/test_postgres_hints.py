@@ -130,8 +130,8 @@ async def test_a_lost_connection_is_replaced_and_nothing_is_missed(postgres_url,
 
 
 async def test_without_hints_it_is_time_to_look_more_often(postgres_url, monkeypatch):
-    """Every second instead of every five, on a clock that the test turns."""
-    moments = (1000.0, 1000.5, 1001.1, 1002.2, 1005.1, 1010.2)
+    """Every second instead of every ten of one that is alone, on a clock that the test turns."""
+    moments = (1000.0, 1000.5, 1001.1, 1002.2, 1010.1, 1020.2)
     async with node(postgres_url) as healthy, node(postgres_url, hints=False) as off:
         assert (True, False) == (healthy.healthy, off.healthy)
         seen = []

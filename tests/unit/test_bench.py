@@ -1,19 +1,24 @@
 """The benchmarks run and report: what they measure is judged by people, not here."""
 
+import asyncio
 import json
 import subprocess
 import sys
 from pathlib import Path
 
+import asyncpg
 import pytest
 
-from bench.catalogue import NAMES
+from bench.catalogue import names
 from bench.figures import Figure, line, percentile
+from bench.model import Costs, Simulation
+from bench.server import ask
 from bench.table import table
+from bench.wire import Wire
 
 ROOT = Path(__file__).parents[2]
 
-MEASURED = [
+ON_BOTH = [
     "throughput",
     "steps",
     "signals",
@@ -27,12 +32,26 @@ MEASURED = [
     "memory",
     "turn_cost",
     "query",
+    "remote",
+    "rest",
     "idle",
     "storage",
-    "filters",
-    "import",
-    "virtual_time",
 ]
+MEASURED = {
+    "sqlite": [*ON_BOTH, "filters", "import", "virtual_time"],
+    "postgres": [
+        *ON_BOTH,
+        "across",
+        "nodes",
+        "hints",
+        "queues",
+        "claims",
+        "dead_rows",
+        "pages",
+        "growth",
+        "partitions",
+    ],
+}
 KEYS = {"name", "figure", "unit", "min", "max", "parameters", "yardstick", "ratio", "target", "met", "also", "machine"}
 
 
@@ -41,12 +60,13 @@ def _bench(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
 
 
-def test_list_names_every_benchmark():
-    """`--list` names the yardsticks and all benchmarks, a sentence each, and measures nothing."""
-    done = _bench("--list")
+@pytest.mark.parametrize("store", MEASURED)
+def test_list_names_every_benchmark(store):
+    """`--list` names the yardsticks and all benchmarks of a store, a sentence each, and measures nothing."""
+    done = _bench("--list", "--store", store)
 
     assert 0 == done.returncode, done.stderr
-    assert ["commits", "python", *MEASURED] == [text.split()[0] for text in done.stdout.splitlines()]
+    assert ["commits", "python", *MEASURED[store]] == [text.split()[0] for text in done.stdout.splitlines()]
     assert all(text.rstrip().endswith((".", "?")) for text in done.stdout.splitlines())
 
 
@@ -76,9 +96,105 @@ def test_unknown_benchmark_is_refused_by_name():
     assert "throughput" in done.stderr
 
 
-def test_catalogue_holds_yardsticks_first():
+@pytest.mark.parametrize("store", MEASURED)
+def test_catalogue_holds_yardsticks_first(store):
     """The yardsticks run before anything that is compared with them."""
-    assert ("commits", "python", *MEASURED) == NAMES
+    assert ("commits", "python", *MEASURED[store]) == names(store)
+
+
+def test_benchmark_of_the_other_store_is_refused():
+    """What measures PostgreSQL is not run on SQLite."""
+    done = _bench("nodes")
+
+    assert 2 == done.returncode
+    assert "nodes on sqlite" in done.stderr
+
+
+def test_unknown_store_is_refused_by_name(monkeypatch):
+    """The variable that chooses the store is checked as the option is."""
+    monkeypatch.setenv("HOLDFAST_BENCH_STORE", "oracle")
+
+    done = _bench("--list")
+
+    assert 2 == done.returncode
+    assert "oracle" in done.stderr
+
+
+def test_server_goes_with_postgres_only():
+    """A server that is named and would not be used is a mistake."""
+    assert 2 == _bench("--server", "postgresql://localhost/postgres").returncode
+
+
+def test_quick_run_on_a_postgres_server_leaves_no_database(tmp_path, postgres_server, monkeypatch):
+    """The variable chooses PostgreSQL; on a named server the databases are made, measured and dropped."""
+    monkeypatch.setenv("HOLDFAST_BENCH_STORE", "postgres")
+    before = ask(postgres_server.url, _databases)
+
+    done = _bench("storage", "--quick", "--dir", str(tmp_path), "--server", postgres_server.url)
+
+    assert 0 == done.returncode, done.stderr
+    lines = [json.loads(text) for text in done.stdout.partition("\n\n")[0].splitlines()]
+    assert ["commits", "python", "storage"] == [found["name"] for found in lines]
+    assert all(found["figure"] > 0 and found["store"] == "postgres" for found in lines)
+    assert before == ask(postgres_server.url, _databases)
+
+
+async def _databases(connection):
+    found = await connection.fetch("SELECT datname FROM pg_database WHERE datname LIKE 'holdfast_bench%'")
+    return [row[0] for row in found]
+
+
+def test_wire_counts_statements_and_round_trips(postgres_url):
+    """A prepared statement is prepared in one round trip and executed in another; the proxy changes nothing."""
+
+    async def counted():
+        async with Wire(postgres_url) as wire:
+            connection = await asyncpg.connect(wire.url)
+            statement = await connection.prepare("SELECT $1::bigint")
+            wire.reset()
+            answers = [await statement.fetchval(number) for number in (1, 2, 3)]
+            await connection.execute("BEGIN; COMMIT")
+            traffic = wire.reset()
+            await connection.close()
+            return answers, traffic.statements, traffic.round_trips, traffic.parsed
+
+    assert ([1, 2, 3], 4, 4, 0) == asyncio.run(counted())
+
+
+def test_model_of_one_node_is_bound_by_its_processor():
+    """With everything else free, a node does what its processor can, and two do twice that."""
+    costs = Costs(
+        node_us=250.0,
+        server_us=0.0,
+        transaction_us=0.0,
+        round_trips=1.0,
+        round_trip_us=10.0,
+        flush_us=10.0,
+        transactions=2,
+    )
+
+    one, two = (Simulation(costs, nodes=nodes, callers=100, cores=4).run(5_000).per_second for nodes in (1, 2))
+
+    assert 4_000 == pytest.approx(one, rel=0.02)
+    assert 8_000 == pytest.approx(two, rel=0.02)
+
+
+def test_model_of_many_nodes_is_bound_by_the_server():
+    """However many nodes there are, the server's processors do no more than they can."""
+    costs = Costs(
+        node_us=100.0,
+        server_us=100.0,
+        transaction_us=0.0,
+        round_trips=1.0,
+        round_trip_us=10.0,
+        flush_us=10.0,
+        transactions=1,
+    )
+
+    found = Simulation(costs, nodes=8, callers=100, cores=2).run(20_000)
+
+    assert 20_000 == pytest.approx(found.per_second, rel=0.05)
+    assert found.server > 0.95
 
 
 @pytest.mark.parametrize(

@@ -229,7 +229,9 @@ def _error_classes() -> list[type[errors.HoldfastError]]:
     return [cls for cls in vars(errors).values() if isinstance(cls, type) and issubclass(cls, errors.HoldfastError)]
 
 
-@pytest.mark.parametrize("cls", [config.EngineConfig, config.Limits, config.StoreConfig, config.WorkerConfig])
+@pytest.mark.parametrize(
+    "cls", [config.EngineConfig, config.Limits, config.StoreConfig, config.WorkerConfig, config.TelemetryConfig]
+)
 def test_settings_page_has_every_setting_with_its_default(cls):
     """Names, order and defaults are those of the code."""
     _, _, rest = _prose(ROOT / "docs" / "settings.md").partition(f"\n## {cls.__name__}\n")

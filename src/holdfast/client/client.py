@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar, cast
-
-from msgspec import structs
+from typing import TYPE_CHECKING, Any
 
 from holdfast.client.broadcasts import Broadcast, Broadcasts, MessageSent
 from holdfast.client.calls import NO_VALUE, Call, Calls, WaitFor, within
 from holdfast.client.events import DeadEventView, EventKeyView, Events, EventView, Published
 from holdfast.client.explaining import EventExplanation, Explaining
-from holdfast.client.following import call_open, change_open
+from holdfast.client.following import call_open, change_open, sent_to, to
 from holdfast.client.handles import WorkflowHandle
 from holdfast.client.mailbox import DeadLetter, Mailboxes
 from holdfast.client.options import Workflow, beginning_at, choice, resolved, statuses, tags, timeout_of
@@ -24,13 +23,12 @@ from holdfast.contract.messages import Messages
 from holdfast.frontends.python.definitions import Duration
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import Status
-from holdfast.model.payloads import DEFAULT_LIMIT_BYTES, decode, encode
+from holdfast.model.payloads import DEFAULT_LIMIT_BYTES, encode
 from holdfast.model.values import Delivery, IfClosed, IfRunning
 
 if TYPE_CHECKING:
+    from holdfast.client.remote.connecting import Connecting
     from holdfast.client.sync import SyncClient
-
-Request = TypeVar("Request", ex.CancelExecution, ex.TerminateExecution)
 
 
 class Client:
@@ -52,6 +50,23 @@ class Client:
         self.mailboxes = Mailboxes(executions, org)
         self._limit = payload_limit
         self._sync: SyncClient | None = None
+        self._on_close: Callable[[], Awaitable[None]] | None = None
+
+    @classmethod
+    def connect(
+        cls, url: str, *, api_key: str | None = None, org: str | None = None, tls: ssl.SSLContext | None = None
+    ) -> Connecting:
+        """A client of a server: `async with Client.connect("http://host:port", api_key=...) as client`, or `await` it
+        and `close()` it. The key decides the org; `org` counts only where a server needs no keys."""
+        from holdfast.client.remote.connecting import Connecting  # noqa: PLC0415 - most clients are in process
+
+        return Connecting(cls, url, api_key, org, tls)
+
+    async def close(self) -> None:
+        """Let go of the server. The client of an Engine ends with it."""
+        if self._on_close is not None:
+            self.portal.close()
+            await self._on_close()
 
     @property
     def sync(self) -> SyncClient:
@@ -89,7 +104,7 @@ class Client:
 
         `idempotency_key` (or `request_id`, which is the same) makes a retry of the same call harmless, even if its
         first answer was lost: until `idempotency_key_ttl`, by default a day, has passed since the execution was closed.
-        The handle says whether the key was new. `using` is your own open connection to the engine's database file: the
+        The handle says whether the key was new. `using` is your own open connection to the engine's database: the
         workflow is started if your transaction commits, and never was if it does not.
         """
         kind, declared, result_type = resolved(workflow)
@@ -132,7 +147,7 @@ class Client:
             signal_value=encode(signal_value, field="signal_value", limit=self._limit),
             request_id=request_id,
         )
-        return await call_open(lambda key: self.executions.signal(_sent_to(request, key), using), workflow_execution_id)
+        return await call_open(lambda key: self.executions.signal(sent_to(request, key), using), workflow_execution_id)
 
     async def signal_with_start_workflow(
         self,
@@ -228,7 +243,8 @@ class Client:
 
         Raises PromiseNotFound if its workflow has not made it; with `allow_early` the value is kept for it, for
         `idempotency_key_ttl`, by default a day. Raises ExecutionClosed if it was not settled before its execution
-        closed. `using`: as part of your own transaction, see `start_workflow`.
+        closed, PromiseValueInvalid if the value does not fit the type that the workflow asks for. `using`: as part of
+        your own transaction, see `start_workflow`.
         """
         return await self.promises.settle(
             self.promises.by_id(promise_id),
@@ -319,7 +335,8 @@ class Client:
         """Settle what a token stands for: a promise, or an attempt of a task that called `complete_later()`.
 
         A task whose attempt fails with `error` is tried again, unless that is NonRetryable or its policy says no.
-        Raises PromiseNotFound for a token that stands for nothing here, StaleAttempt if the attempt is over.
+        Raises PromiseNotFound for a token that stands for nothing here, StaleAttempt if the attempt is over,
+        PromiseValueInvalid if the value does not fit the promise's type.
         """
         return await self.promises.settle(
             self.promises.by_token(token),
@@ -427,11 +444,11 @@ class Client:
 
     async def cancel_workflow(self, workflow_execution_id: str, reason: str = "") -> bool:
         request = ex.CancelExecution(org=self.org, workflow_execution_id=workflow_execution_id, reason=reason)
-        return await change_open(lambda key: self.executions.cancel(_to(request, key)), workflow_execution_id)
+        return await change_open(lambda key: self.executions.cancel(to(request, key)), workflow_execution_id)
 
     async def terminate_workflow(self, workflow_execution_id: str, reason: str = "") -> bool:
         request = ex.TerminateExecution(org=self.org, workflow_execution_id=workflow_execution_id, reason=reason)
-        return await change_open(lambda key: self.executions.terminate(_to(request, key)), workflow_execution_id)
+        return await change_open(lambda key: self.executions.terminate(to(request, key)), workflow_execution_id)
 
     async def reset_workflow(
         self,
@@ -578,19 +595,3 @@ class Client:
             cursor = page.next_cursor
             if cursor is None:
                 return
-
-
-def signal_value(event: HistoryEvent, type_hint: Any = Any) -> Any:
-    """The decoded value of a SIGNAL_RECEIVED event."""
-    return decode(cast(Any, event.body).signal_value, type_hint, field="signal_value")
-
-
-def _sent_to(request: ex.SignalWorkflow, execution_id: str) -> ex.SignalWorkflow:
-    """The same call for the one that goes on in its place."""
-    if execution_id == request.workflow_execution_id:
-        return request
-    return structs.replace(request, workflow_execution_id=execution_id, addressed_to=request.workflow_execution_id)
-
-
-def _to(request: Request, execution_id: str) -> Request:
-    return structs.replace(request, workflow_execution_id=execution_id)

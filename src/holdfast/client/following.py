@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
+from msgspec import structs
+
+from holdfast.contract import executions as ex
 from holdfast.contract.executions import Changed, Executions, Outcome
 from holdfast.errors import ExecutionClosed
 from holdfast.model import events as e
 
 Answer = TypeVar("Answer")
+Request = TypeVar("Request", ex.CancelExecution, ex.TerminateExecution)
 
 LONGEST: Final = 10_000
 """A chain of successors is never followed further: a loop among them, however made, must end."""
@@ -56,3 +60,14 @@ async def change_open(call: Callable[[str], Awaitable[Changed]], execution_id: s
             break
         answer = await call(answer.successor)
     return answer.changed
+
+
+def sent_to(request: ex.SignalWorkflow, execution_id: str) -> ex.SignalWorkflow:
+    """The same call for the one that goes on in its place."""
+    if execution_id == request.workflow_execution_id:
+        return request
+    return structs.replace(request, workflow_execution_id=execution_id, addressed_to=request.workflow_execution_id)
+
+
+def to(request: Request, execution_id: str) -> Request:
+    return structs.replace(request, workflow_execution_id=execution_id)

@@ -64,7 +64,7 @@ class SyncClient(Face[Client]):
 
         `idempotency_key` (or `request_id`, which is the same) makes a retry of the same call harmless, even if its
         first answer was lost: until `idempotency_key_ttl`, by default a day, has passed since the execution was closed.
-        The handle says whether the key was new. `using` is your own open connection to the engine's database file: the
+        The handle says whether the key was new. `using` is your own open connection to the engine's database: the
         workflow is started if your transaction commits, and never was if it does not.
         """
         return SyncWorkflowHandle(
@@ -217,7 +217,8 @@ class SyncClient(Face[Client]):
 
         Raises PromiseNotFound if its workflow has not made it; with `allow_early` the value is kept for it, for
         `idempotency_key_ttl`, by default a day. Raises ExecutionClosed if it was not settled before its execution
-        closed. `using`: as part of your own transaction, see `start_workflow`.
+        closed, PromiseValueInvalid if the value does not fit the type that the workflow asks for. `using`: as part of
+        your own transaction, see `start_workflow`.
         """
         return self._portal.call_using(
             using,
@@ -315,7 +316,8 @@ class SyncClient(Face[Client]):
         """Settle what a token stands for: a promise, or an attempt of a task that called `complete_later()`.
 
         A task whose attempt fails with `error` is tried again, unless that is NonRetryable or its policy says no.
-        Raises PromiseNotFound for a token that stands for nothing here, StaleAttempt if the attempt is over.
+        Raises PromiseNotFound for a token that stands for nothing here, StaleAttempt if the attempt is over,
+        PromiseValueInvalid if the value does not fit the promise's type.
         """
         return self._portal.call_using(
             using,

@@ -222,6 +222,19 @@ class DeferTask(msgspec.Struct, frozen=True, kw_only=True):
     details: Raw | None = None
 
 
+RunningAttempt = tuple[str, int, Token]
+"""Execution, task number, token."""
+
+
+class ReplaceSession(msgspec.Struct, frozen=True, kw_only=True):
+    """The worker of `session` goes on as `by`, a session of its own. `running` are the attempts it has not ended."""
+
+    org: str
+    session: str
+    by: str
+    running: tuple[RunningAttempt, ...] = ()
+
+
 class AnswerQuery(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to a `QueryWork`, or why there is none: `failure.code` is that of the error the caller gets."""
 
@@ -283,6 +296,11 @@ class Workers(Protocol):
         """Callable from any thread, so that a busy event loop does not cost the lease."""
         ...
 
+    def renew(self, request: Heartbeat) -> bool:
+        """Keep the session's lease while its event loop answers nobody. Callable from any thread but the loop's; waits
+        for the database. False where a heartbeat does not need the loop, or it could not be done."""
+        ...
+
     def release(self, request: ReleaseWork) -> Awaitable[None]: ...
 
     def answer_query(self, request: AnswerQuery) -> Awaitable[None]: ...
@@ -298,3 +316,24 @@ class Workers(Protocol):
     def history(
         self, org: str, execution_id: str, after: int = 0, limit: int | None = None
     ) -> Awaitable[list[HistoryEvent]]: ...
+
+
+class Sessions(Workers, Protocol):
+    """For a door that holds sessions on behalf of workers elsewhere."""
+
+    def pause(self, session: str) -> Awaitable[None]:
+        """Hand out nothing for the time being. What it holds it keeps, as long as its lease lasts."""
+        ...
+
+    def resume(self, session: str) -> Awaitable[None]:
+        """Hand out work again, unless the session is to be drained."""
+        ...
+
+    def replace(self, request: ReplaceSession) -> Awaitable[tuple[RunningAttempt, ...]]:
+        """End a session, wherever it was open. Its running attempts go over to the other one, as far as they still
+        count: these are the answer. Whatever else it held is up for claim at once."""
+        ...
+
+    def abandon(self, session: str) -> Awaitable[None]:
+        """Forget the session here, and change nothing in the database: its lease runs out there, if it has not."""
+        ...

@@ -41,7 +41,7 @@ def check_number(value: Any, field: str) -> None:
 
 def check_payload(payload: Payload, field: str, limits: Limits) -> None:
     size = len(memoryview(payload))
-    if size <= limits.payload_warning_bytes:
+    if size <= min(limits.payload_warning_bytes, limits.payload_bytes):
         return
     if size > limits.payload_bytes:
         raise PayloadTooLarge(

@@ -23,6 +23,7 @@ from holdfast.contract import workers as wk
 from holdfast.contract.upkeep import DueWork, RecoveryReport
 from holdfast.engine.checks import check_payload, check_tags, check_timeout
 from holdfast.engine.cursors import make_cursor, read_cursor
+from holdfast.engine.deployments import LocalDeployments
 from holdfast.engine.desk import Desk
 from holdfast.engine.executions.cancel import Cancel
 from holdfast.engine.executions.fork import Fork
@@ -37,7 +38,9 @@ from holdfast.engine.executions.signal_with_start import SignalWithStartWorkflow
 from holdfast.engine.executions.start import Start
 from holdfast.engine.executions.terminate import Terminate
 from holdfast.engine.executions.update import Update
+from holdfast.engine.feeds import LocalFeeds
 from holdfast.engine.joining import Joins
+from holdfast.engine.key_facade import LocalKeys
 from holdfast.engine.mailboxes import Mailboxes
 from holdfast.engine.message_facade import LocalMessages
 from holdfast.engine.operation import Operation
@@ -59,6 +62,7 @@ from holdfast.engine.workers.claim import Claim
 from holdfast.engine.workers.heartbeat import Beat
 from holdfast.engine.workers.register import Register, check_triggers
 from holdfast.engine.workers.release import Release
+from holdfast.engine.workers.replace import Replace
 from holdfast.engine.workers.unregister import Unregister, UnregisterWorker
 from holdfast.errors import EngineStopped, ExecutionNotFound, InvalidRequest, SessionLost, Unavailable
 from holdfast.model.events import HistoryEvent, StateChanged
@@ -67,6 +71,7 @@ from holdfast.model.names import check_name, check_priority, check_text
 from holdfast.model.tokens import REPLAY_KEY, execution_key, promise_token, token_hash
 from holdfast.model.values import Payload
 from holdfast.store.protocol import ExecutionQuery, Store
+from holdfast.telemetry.traces import Tracing, stamped
 
 Answer = TypeVar("Answer")
 
@@ -94,24 +99,29 @@ class LocalEngine:
         self.store = store
         self.config = config
         self.secret = secret
-        self.desk = Desk()
+        self.desk = Desk(lambda: store.in_company)
         self.outcomes = Outcomes()
         self.updates = Updates(store)
+        self.feeds = LocalFeeds(store)
+        self.deployments = LocalDeployments(store, config.limits)
         # Ids and nonces must be unique, not secret: a generator seeded by the system is enough, and 20 times cheaper.
-        self.queue = OperationQueue(config, self.desk, entropy or _generator(), self._on_effects)
+        self.queue = OperationQueue(config, self.desk, entropy or _generator(), self._on_effects, store.clock)
         self.queries = Queries(self.desk, self.queue.entropy)
         self.executions = LocalExecutions(self)
         self.workers = LocalWorkers(self)
         self.messages = LocalMessages(self)
+        self.keys = LocalKeys(self)
         self.joins = Joins(self)
         self.mailboxes = Mailboxes(self)
         self.upkeep = LocalUpkeep(self)
         self.loop: asyncio.AbstractEventLoop | None = None
+        self.tracing: Tracing | None = None
 
     async def start(self) -> None:
         self.loop = asyncio.get_running_loop()
         await self.store.open(self.queue)
         self.queue.start(self.loop, self.store.wake)
+        self.feeds.start()
 
     async def stop(self) -> None:
         """Write what is waiting, then refuse everything."""
@@ -121,6 +131,7 @@ class LocalEngine:
         self.outcomes.stop(EngineStopped())
         await self.messages.stop()
         self.updates.stop(EngineStopped())
+        self.feeds.stop(EngineStopped())
         self.queries.stop()
         for session in list(self.desk.sessions):
             self.desk.close(session, EngineStopped())
@@ -140,6 +151,7 @@ class LocalEngine:
         for key, outcome in effects.closed:
             self.outcomes.closed(key, outcome)
         self.updates.committed(effects.appended)
+        self.feeds.committed(effects.appended, effects.orgs)
         if effects.delivered:
             self.messages.deliveries.done(effects.delivered)
         self.upkeep.after_commit(effects.due_at)
@@ -156,6 +168,8 @@ class LocalExecutions:
 
     def start(self, request: ex.StartWorkflow, using: Any = None) -> Awaitable[ex.StartAnswer]:
         self._check_start(request)
+        if self._engine.tracing is not None:
+            request = stamped(request, self._engine.tracing)
         return self._engine.run(Start(request), using)
 
     def signal(self, request: ex.SignalWorkflow, using: Any = None) -> Awaitable[ex.SignalResponse]:
@@ -168,6 +182,8 @@ class LocalExecutions:
     ) -> Awaitable[ex.SignalWithStartResponse]:
         self._check_start(request)
         self._check_signal(request)
+        if self._engine.tracing is not None:
+            request = stamped(request, self._engine.tracing)
         return self._engine.run(SignalWithStartWorkflow(request), using)
 
     def cancel(self, request: ex.CancelExecution) -> asyncio.Future[ex.Changed]:
@@ -315,10 +331,13 @@ class LocalExecutions:
         return await self._engine.mailboxes.look(await self.get(org, execution_id), self._page(limit))
 
     async def dead_letters(self, org: str, execution_id: str | None = None, limit: int = 100) -> ex.DeadLetters:
+        if execution_id is not None:
+            check_name(execution_id, "workflow_execution_id")
         letters = await self._store.dead_letters(org, execution_id, self._page(limit))
         return ex.DeadLetters(letters=tuple(letters), now=self._store.clock())
 
     async def redeliver(self, request: ex.RedeliverSignal) -> ex.Redelivered:
+        check_name(request.workflow_execution_id, "workflow_execution_id")
         if request.to is None:
             source = await self.get(request.org, request.workflow_execution_id)
             request = structs.replace(request, to=source.workflow_id)
@@ -355,6 +374,9 @@ class LocalExecutions:
     async def list(self, request: ex.ListExecutions) -> ex.ExecutionPage:
         self._page(request.limit)
         check_tags(request.metadata)
+        for text in (request.workflow_id, request.queue, *request.kinds):
+            if text is not None:
+                check_text(text, "filter")
         found = await self._store.list_executions(
             ExecutionQuery(
                 org=request.org,
@@ -438,6 +460,9 @@ class LocalWorkers:
     def heartbeat(self, request: wk.Heartbeat) -> concurrent.futures.Future[wk.HeartbeatAnswer]:
         return self._engine.queue.submit_from_thread(Beat(request))
 
+    def renew(self, request: wk.Heartbeat) -> bool:
+        return self._engine.store.renew(request.session, request.lease_s)
+
     def release(self, request: wk.ReleaseWork) -> asyncio.Future[None]:
         return self._submit(Release(request))
 
@@ -446,6 +471,23 @@ class LocalWorkers:
 
     async def drain(self, session: str) -> None:
         self._engine.desk.drain(session)
+
+    async def pause(self, session: str) -> None:
+        self._engine.desk.pause(session, True)
+
+    async def resume(self, session: str) -> None:
+        self._engine.desk.pause(session, False)
+        await self._engine.upkeep.claim()
+
+    async def replace(self, request: wk.ReplaceSession) -> tuple[wk.RunningAttempt, ...]:
+        self._engine.desk.drain(request.session)
+        kept = await self._submit(Replace(request))
+        await self.abandon(request.session)
+        return kept
+
+    async def abandon(self, session: str) -> None:
+        self._engine.desk.close(session, SessionLost(f"worker session {session} is over"))
+        self._engine.queries.lost(session)
 
     async def unregister(self, org: str, session: str) -> None:
         self._engine.desk.drain(session)
@@ -509,10 +551,14 @@ class LocalUpkeep:
         await self._pass_on_news()
         await self._check_outcomes()
         await self._engine.updates.look_around()
+        await self._engine.feeds.look_around()
         await self._engine.messages.look_around()
         await self.claim()
         self._looking = False
         return True
+
+    async def until_changed(self, patience_s: float) -> None:
+        await self._engine.store.until_changed(patience_s)
 
     async def _pass_on_news(self) -> None:
         for session_id in list(self._engine.desk.sessions):

@@ -20,6 +20,7 @@ from holdfast.engine.rules.workspace import Workspace
 from holdfast.errors import RequestMismatch
 from holdfast.model.executions import RequestRow
 from holdfast.model.values import MICRO
+from holdfast.telemetry.traces import TRACEPARENT
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _NOT_CONTENT = frozenset({"request_id", "ttl_s"})
@@ -73,6 +74,9 @@ def fingerprint_of(request: Any) -> str:
     content: dict[str, Any] = {}
     for name, default in _content_fields(type(request)):
         value = getattr(request, name)
+        if name == "metadata" and value and TRACEPARENT in value:
+            # A repeat comes from another span; that makes it no other request.
+            value = {key: tag for key, tag in value.items() if key != TRACEPARENT} or None
         if value != default:
             content[name] = msgspec.json.decode(value) if isinstance(value, Raw) else value
     if "addressed_to" in content:

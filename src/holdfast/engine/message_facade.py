@@ -185,6 +185,8 @@ class LocalMessages:
     async def events(
         self, org: str, key: str | None = None, before: int | None = None, limit: int = 100
     ) -> list[PublishedRow]:
+        if key is not None:
+            check_name(key, "key")
         if before is not None:
             check_number(before, "before")
         return await self._store.published(org, key, before, self._page(limit))
@@ -192,6 +194,8 @@ class LocalMessages:
     async def dead_events(
         self, org: str, key: str | None = None, before: int | None = None, limit: int = 100
     ) -> list[DeadEvent]:
+        if key is not None:
+            check_name(key, "key")
         if before is not None:
             check_number(before, "before")
         return await self._store.dead_events(org, key, before, self._page(limit))

@@ -52,7 +52,7 @@ class Queries:
         able = [
             session.id
             for session in self._desk.sessions.values()
-            if key in session.request.builds and session.request.org == execution.org and not session.draining
+            if key in session.request.builds and session.request.org == execution.org and not session.takes_nothing
         ]
         if not able:
             raise NoWorker(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from holdfast.engine.desk import Desk, Session, Tally
+from holdfast.engine.desk import SUSPECT_AFTER, Desk, Session, Tally
 from holdfast.engine.rules.leases import grant
 from holdfast.engine.rules.tasks import start_attempt
 from holdfast.engine.rules.workspace import Workspace
@@ -38,7 +38,18 @@ class Refill:
             self._task_limit = min(max(session.free_tasks, 0) + freed_tasks, MOST)
         if self._turn_limit:
             self._turn_index = len(plan.turn_claims)
-            plan.turn_claims.append(TurnClaim(request.org, request.queues, request.builds, self._turn_limit, leaves))
+            # One suspect at a time, and none while it holds one.
+            plan.turn_claims.append(
+                TurnClaim(
+                    request.org,
+                    request.queues,
+                    request.builds,
+                    self._turn_limit,
+                    leaves,
+                    suspect_from=SUSPECT_AFTER,
+                    suspects=int(session.suspect is None),
+                )
+            )
         if self._task_limit:
             self._task_index = len(plan.task_claims)
             plan.task_claims.append(TaskClaim(request.org, request.queues, request.task_kinds, self._task_limit))

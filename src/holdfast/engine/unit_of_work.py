@@ -180,7 +180,7 @@ class OperationBatch:
         """Two halves: whoever looks for a guilty one splits them again, and few transactions find it among many."""
         middle = len(self._members) // 2
         parts = (self._members[:middle], self._members[middle:])
-        return [OperationBatch(self._queue, members) for members in parts if members]
+        return [self._queue.make_batch(self._queue, members) for members in parts if members]
 
 
 def plan_operation(operation: Operation[Any, Any], plan: LoadPlan) -> None:
@@ -214,10 +214,16 @@ class OperationQueue:
         self.entropy = entropy
         self.on_effects = on_effects
         self.now = now
+        self.make_batch: Callable[[OperationQueue, list[Member]], OperationBatch] = OperationBatch
         self._waiting: deque[Member] = deque()
         self._committed: deque[OperationBatch] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake: Callable[[], None] = lambda: None
+
+    @property
+    def waiting(self) -> int:
+        """How many operations wait for a transaction."""
+        return len(self._waiting)
 
     def start(self, loop: asyncio.AbstractEventLoop, wake: Callable[[], None]) -> None:
         self._loop = loop
@@ -256,7 +262,7 @@ class OperationQueue:
         members: list[Member] = []
         while waiting and len(members) < limit:
             members.append(waiting.popleft())
-        return OperationBatch(self, members)
+        return self.make_batch(self, members)
 
     def settle(self, batch: OperationBatch) -> None:
         """From the writer. Waking the loop is a system call: under load several commits share one."""

@@ -30,6 +30,8 @@ def check_text(value: Any, field: str) -> None:
         value.encode()
     except UnicodeEncodeError as error:
         raise InvalidRequest(f"{field} is not valid Unicode: {error.reason}", field=field) from error
+    if "\0" in value:
+        raise InvalidRequest(f"{field} must not contain control characters: NUL is one", field=field)
 
 
 def check_priority(value: Any) -> None:

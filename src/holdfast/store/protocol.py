@@ -53,7 +53,8 @@ class TurnClaim(msgspec.Struct, frozen=True):
 
     `builds` maps (kind, version) to this worker's build of it; rows of other kinds are left alone. A row is claimable
     when `not_before_at` has passed, or when its `avoid_build` is set and differs from the worker's build of that kind.
-    `leaves(execution id, last_seq, since_at)` says which rows are left to somebody else for a moment.
+    `leaves(execution id, last_seq, since_at)` says which rows are left to somebody else for a moment. Of executions
+    with `crashes` of `suspect_from` or more it is given the first `suspects` at most.
     """
 
     org: str
@@ -61,6 +62,8 @@ class TurnClaim(msgspec.Struct, frozen=True):
     builds: dict[tuple[str, str], str]
     limit: int
     leaves: Callable[[str, int, int], bool] | None = None
+    suspect_from: int = 2**31
+    suspects: int = 0
 
 
 class TaskClaim(msgspec.Struct, frozen=True):
@@ -341,6 +344,33 @@ class Inconsistency(msgspec.Struct, frozen=True, kw_only=True):
     missing_promises: tuple[int, ...] = ()
 
 
+class QueueDepth(msgspec.Struct, frozen=True):
+    """How much of a queue waits for a worker now, and since when the first of it does."""
+
+    org: str
+    queue: str
+    waiting: int
+    since_at: int
+
+
+class Backlog(msgspec.Struct, frozen=True, kw_only=True):
+    """What waits in queues, the fullest first, and how many executions are stuck, by org. What is delayed, or left to
+    somebody outside, does not wait."""
+
+    turns: list[QueueDepth]
+    tasks: list[QueueDepth]
+    stuck: dict[str, int]
+
+
+class Vitals(msgspec.Struct, frozen=True, kw_only=True):
+    """How a store is doing. `reads` are those that run or wait now, for `readers` that answer them. `hints_healthy`:
+    whether other processes are heard of at once; None where a database tells nothing."""
+
+    readers: int
+    reads: int = 0
+    hints_healthy: bool | None = None
+
+
 class Store(Protocol):
     clock: Clock
 
@@ -370,6 +400,11 @@ class Store(Protocol):
         joined, StorageBusy; the caller's transaction is then as it was before. `failed` is not called; `committed` is,
         on the loop, by a store that notices the caller's commit by itself.
         """
+        ...
+
+    def renew(self, worker: str, lease_s: float) -> bool:
+        """Keep the lease of a session that has one, from any thread and without the event loop, which may be blocked.
+        False where the writer does not need that loop, or it could not be done."""
         ...
 
     # --- reads ---
@@ -450,6 +485,14 @@ class Store(Protocol):
         """The newest first, with numbers below `before`."""
         ...
 
+    async def definitions(self, org: str, limit: int) -> list[DefinitionRow]:
+        """What workers have registered, by kind, the version registered last first."""
+        ...
+
+    async def workers(self, org: str, limit: int) -> list[WorkerRow]:
+        """The sessions of an org, the youngest first."""
+        ...
+
     async def next_due_at(self, after: int) -> int | None:
         """The earliest `fire_at` of a timer, `due_at` or `not_before_at` of a task, `not_before_at` of a ready row,
         `sent_at` of a delivery that is not done.
@@ -460,6 +503,14 @@ class Store(Protocol):
 
     async def news_for(self, worker: str) -> list[tuple[str, int]]:
         """Executions leased by this session that got events it has not been told of: (execution id, last_seq)."""
+        ...
+
+    async def backlog(self, now: int, most: int) -> Backlog:
+        """What waits in all orgs, with at most so many queues and orgs."""
+        ...
+
+    def vitals(self) -> Vitals:
+        """How it is doing now; asks nobody."""
         ...
 
     async def inconsistencies(self, org: str, limit: int) -> list[Inconsistency]:

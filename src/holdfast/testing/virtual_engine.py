@@ -80,9 +80,9 @@ class VirtualEngine(Engine):
 
     def _make_local(self, url: str) -> LocalEngine:
         if url != MEMORY:
-            self._watched = WatchedStore(open_store(url, self.config, self._clock))
+            self._watched = WatchedStore(open_store(url, self.config, self._time))
             return LocalEngine(cast(Store, self._watched), self.config, secret=self._secret)
-        self._watched = WatchedStore(InlineStore(self.config.store, self._clock))
+        self._watched = WatchedStore(InlineStore(self.config.store, self._time))
         # Ids that are the same in every run make `ctx.random` so. In a file they could meet those of another run.
         entropy = partial(random.Random(0).getrandbits, 64)  # noqa: S311 - nothing to keep secret
         return LocalEngine(cast(Store, self._watched), self.config, entropy, secret=self._secret)
@@ -93,7 +93,7 @@ class VirtualEngine(Engine):
             self.org,
             registry,
             self.config.worker,
-            self._clock,
+            self._time,
             secret=self._secret(),
             make_host=partial(VirtualHost, self._time, self._bodies),
         )

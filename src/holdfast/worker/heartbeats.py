@@ -11,6 +11,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from concurrent.futures import Future
 
 from holdfast.contract.workers import Heartbeat, HeartbeatAnswer, Work
 from holdfast.errors import Unavailable
@@ -85,11 +86,21 @@ class Pulse:
             tasks=self._tasks.take_beats(),
             running=self._tasks.tokens(),
         )
-        try:
-            answer: HeartbeatAnswer = host.workers.heartbeat(request).result(timeout=lease_s)
-        except TimeoutError:
-            log.warning("heartbeat not taken: no answer within %.1f s", lease_s)
+        asked = host.workers.heartbeat(request)
+        patience_s = lease_s / 6
+        while not self._is_answered(asked, patience_s):
+            # A loop that is blocked may be the one that would have to write it.
+            if self._stopping or self._watch() or not host.workers.renew(request):
+                if not self._stopping:
+                    self._is_answered(asked, lease_s - patience_s)
+                break
+            patience_s = lease_s / 3
+        if not asked.done():
+            if not self._stopping:
+                log.warning("heartbeat not taken: no answer for %.1f s or more", lease_s)
             return
+        try:
+            answer = asked.result()
         except Unavailable as error:
             log.warning("heartbeat not taken: %s", error)
             return
@@ -97,6 +108,17 @@ class Pulse:
             host.loop.call_soon_threadsafe(self._lost, request.session)
         elif answer.stale:
             host.loop.call_soon_threadsafe(self._stale, answer.stale)
+
+    def _is_answered(self, asked: Future[HeartbeatAnswer], patience_s: float) -> bool:
+        """Waits for the answer, but not when told to stop: it may be the loop that answers, and the loop waits for the
+        end of this thread."""
+        asked.add_done_callback(lambda _: self._wake.set())
+        give_up_at = time.monotonic() + patience_s
+        while not asked.done() and not self._stopping and (left_s := give_up_at - time.monotonic()) > 0:
+            self._wake.wait(left_s)
+            self._wake.clear()
+        self._wake.set()  # somebody else may have meant the next beat
+        return asked.done()
 
     def _watch(self) -> bool:
         """Whether the turn that runs now has passed the limit."""

@@ -14,6 +14,7 @@ from holdfast.frontends.python.definitions import Registry
 from holdfast.model.tokens import execution_key
 from holdfast.replay.machine import Machine
 from holdfast.replay.program import Program
+from holdfast.telemetry.traces import Tracing
 from holdfast.worker.threads import BodyThreads
 
 log = logging.getLogger("holdfast.worker")
@@ -47,6 +48,7 @@ class Host:
         "secret",
         "session",
         "threads",
+        "tracing",
         "workers",
     )
 
@@ -66,6 +68,7 @@ class Host:
         self.config = config
         self.now = now
         self.secret = secret
+        self.tracing: Tracing | None = None
         self.session = ""
         self.replay_always = config.replay_always or os.environ.get(REPLAY_ALWAYS) == "1"
         self.draining = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from inspect import CO_COROUTINE, iscoroutinefunction
-from typing import Any
+from typing import Any, Protocol
 
 from holdfast.errors import HoldfastError
 from holdfast.frontends.python.failures import failure_of
@@ -13,16 +13,35 @@ from holdfast.model.events import StepCompleted, StepFailed, StepFinished
 from holdfast.model.payloads import encode
 from holdfast.model.values import Failure, Payload
 from holdfast.replay.program import StepRequest
+from holdfast.telemetry.logs import RUNNING
+from holdfast.telemetry.traces import Attributes, Tracing
 from holdfast.worker.host import Host
+
+
+class Owner(Protocol):
+    """The execution whose step it is."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def workflow_id(self) -> str: ...
+
+    @property
+    def kind(self) -> str: ...
 
 
 class RunningStep:
     """One step in this process. `request` is renewed when the program was replayed and asks for the same step again."""
 
-    __slots__ = ("_done", "_host", "_stopped", "_task", "request")
+    __slots__ = ("_attempt", "_done", "_host", "_owner", "_stopped", "_task", "request")
 
-    def __init__(self, host: Host, request: StepRequest, done: Callable[[RunningStep, StepFinished], None]) -> None:
+    def __init__(
+        self, host: Host, owner: Owner, request: StepRequest, done: Callable[[RunningStep, StepFinished], None]
+    ) -> None:
         self._host = host
+        self._owner = owner
+        self._attempt = 1
         self._done = done
         self.request = request
         self._stopped = False
@@ -36,10 +55,35 @@ class RunningStep:
         self._stopped = True
         self._task.cancel()
 
+    def log_fields(self) -> dict[str, Any]:
+        """What a record that the body logs is about."""
+        return {
+            "org": self._host.org,
+            "workflow_execution_id": self._owner.id,
+            "workflow_id": self._owner.workflow_id,
+            "workflow_kind": self._owner.kind,
+            "step": self.request.name,
+            "attempt": self._attempt,
+            "session": self._host.session,
+        }
+
+    def _traced(self, fn: Callable[..., Any], tracing: Tracing) -> Callable[..., Any]:
+        owner, request = self._owner, self.request
+        named: Attributes = {
+            "holdfast.org": self._host.org,
+            "holdfast.workflow_id": owner.workflow_id,
+            "holdfast.workflow_kind": owner.kind,
+            "holdfast.step": request.name,
+        }
+        return tracing.step(fn, owner.id, request.step_no, named)
+
     async def _run(self) -> None:
         request = self.request
         fn, args = request.run
         fn = self._host.step_body(fn)
+        if self._host.tracing is not None:
+            fn = self._traced(fn, self._host.tracing)
+        RUNNING.set(self)
         started_at = self._host.now()
         attempt = 1
         while True:
@@ -60,13 +104,16 @@ class RunningStep:
                 again = request.retry.allows(failure, attempt)
             # Not while the exception is handled: the workflow goes on from here, and what it raises would refer to it.
             if failure is None:
+                RUNNING.set(None)
                 self._completed(attempt, started_at, result)
                 return
             if not again:
+                RUNNING.set(None)
                 self._failed(attempt, started_at, failure)
                 return
             await self._host.sleep(request.retry.delay_s(attempt, request.name))
             attempt += 1
+            self._attempt = attempt
 
     def _completed(self, attempts: int, started_at: int, result: Payload) -> None:
         request = self.request

@@ -25,6 +25,8 @@ from holdfast.frontends.python.task_context import TaskContext, TaskInfo
 from holdfast.model.payloads import decode_args, encode
 from holdfast.model.tokens import task_token, token_hash
 from holdfast.model.values import MICRO, Failure, Payload, Token
+from holdfast.telemetry.logs import RUNNING
+from holdfast.telemetry.traces import Attributes
 from holdfast.worker.host import Host, log
 from holdfast.worker.steps import call_plain
 
@@ -34,12 +36,33 @@ Report = CompleteTask | DeferTask | FailTask
 
 
 class RunningTask:
-    __slots__ = ("context", "job", "work")
+    __slots__ = ("begun", "context", "job", "session", "work")
 
-    def __init__(self, work: TaskWork, context: TaskContext) -> None:
+    def __init__(self, work: TaskWork, context: TaskContext, session: str) -> None:
         self.work = work
         self.context = context
+        self.session = session
+        self.begun = False
         self.job: asyncio.Task[None]
+
+    def log_fields(self) -> dict[str, Any]:
+        """What a record that the body logs is about."""
+        info = self.context.info
+        return {
+            "org": info.org,
+            "workflow_execution_id": info.workflow_execution_id,
+            "task": info.kind,
+            "task_no": info.task_no,
+            "attempt": info.attempt,
+            "session": self.session,
+        }
+
+    def cancel(self, reason: str) -> None:
+        """The attempt no longer counts. A job that is cancelled before it has begun would not run at all, and could not
+        give its slot back: that one is told, and ends by itself."""
+        self.context.stop(reason)
+        if self.begun:
+            self.job.cancel()
 
 
 class TaskRunner:
@@ -80,7 +103,7 @@ class TaskRunner:
         def issue() -> str:
             return self._issue_token(work)
 
-        running = RunningTask(work, TaskContext(info, work.details, beat, issue))
+        running = RunningTask(work, TaskContext(info, work.details, beat, issue), self._host.session)
         self._running[key] = running
         self._idle.clear()
         if work.timeouts.heartbeat_s is not None:
@@ -91,14 +114,12 @@ class TaskRunner:
         """The attempt no longer counts: cancel an async body, flag a body in a thread."""
         running = self._running.get((stop.execution_id, stop.task_no))
         if running is not None and running.work.token.epoch == stop.attempt:
-            running.context.stop(stop.reason)
-            running.job.cancel()
+            running.cancel(stop.reason)
 
     def stop_all_of(self, execution_id: str) -> None:
         for key, running in list(self._running.items()):
             if key[0] == execution_id:
-                running.context.stop("closed")
-                running.job.cancel()
+                running.cancel("closed")
 
     def tokens(self) -> tuple[tuple[str, int, Token], ...]:
         """All attempts that run here. From any thread."""
@@ -119,8 +140,7 @@ class TaskRunner:
     async def _hand_back(self) -> None:
         left = tuple(self._running.values())
         for running in left:
-            running.context.stop("shutdown")
-            running.job.cancel()
+            running.cancel("shutdown")
         tokens = tuple((running.work.execution_id, running.work.task_no, running.work.token) for running in left)
         await self._host.workers.release(ReleaseWork(org=self._host.org, session=self._host.session, tasks=tokens))
         await asyncio.gather(*(running.job for running in left), return_exceptions=True)
@@ -128,8 +148,7 @@ class TaskRunner:
     def drop_all(self) -> None:
         """The session is lost: nothing that runs here counts any more."""
         for running in self._running.values():
-            running.context.stop("session_lost")
-            running.job.cancel()
+            running.cancel("session_lost")
 
     # --- heartbeats ---
 
@@ -203,8 +222,14 @@ class TaskRunner:
     async def _run(self, running: RunningTask) -> None:
         work = running.work
         key = (work.execution_id, work.task_no)
+        running.begun = True
         try:
-            await self._report(await self._attempt(running))
+            if running.context.is_cancelled:
+                raise asyncio.CancelledError
+            RUNNING.set(running)
+            report = await self._attempt(running)
+            RUNNING.set(None)
+            await self._report(report)
         except asyncio.CancelledError:
             # Stopped from outside. Unless we are shutting down (then it was handed back), the slot has to be given
             # back.
@@ -252,9 +277,13 @@ class TaskRunner:
             )
         if definition.wants_context:
             arguments.insert(0, running.context)
+        fn, work = definition.fn, running.work
+        if self._host.tracing is not None:
+            named: Attributes = {"holdfast.org": self._host.org, "holdfast.task": work.kind}
+            fn = self._host.tracing.task(fn, work.execution_id, work.task_no, work.token.epoch, named)
         if definition.is_async:
-            return await definition.fn(*arguments)
-        return await call_plain(self._host, definition.fn, tuple(arguments))
+            return await fn(*arguments)
+        return await call_plain(self._host, fn, tuple(arguments))
 
     def _failure(self, work: TaskWork, failure: Failure) -> FailTask:
         return FailTask(

@@ -69,7 +69,9 @@ class ExecutionRunner:
         "build",
         "held",
         "id",
+        "kind",
         "known",
+        "workflow_id",
     )
 
     def __init__(
@@ -79,6 +81,8 @@ class ExecutionRunner:
         self._make = make
         self._gone = gone
         self.id = execution_id
+        self.workflow_id = ""
+        self.kind = ""
         self.build = build
         self.held = False
         self.known = 0
@@ -120,6 +124,7 @@ class ExecutionRunner:
             # Somebody else has held it meanwhile: what his turns did is in the history, not in this program.
             self._discard()
         self._token = work.token
+        self.workflow_id, self.kind = work.workflow_id, work.kind
         if not self.held:
             self.held = True
             self._host.took()
@@ -276,7 +281,7 @@ class ExecutionRunner:
                 continue
             if running is not None:
                 running.cancel()
-            self._running[request.step_no] = RunningStep(self._host, request, self._step_done)
+            self._running[request.step_no] = RunningStep(self._host, self, request, self._step_done)
 
     def _already_ran(self, request: StepRequest) -> bool:
         """A rebuilt program asks again for a step whose outcome is at hand, not yet recorded."""
@@ -488,7 +493,8 @@ class ExecutionRunner:
         self._catch_up()
 
     def _park(self, reason: StuckReason) -> None:
-        log.warning("execution %s is stuck: %s", self.id, reason.message)
+        about = {"workflow_execution_id": self.id, "workflow_id": self.workflow_id, "workflow_kind": self.kind}
+        log.warning("execution %s is stuck: %s", self.id, reason.message, extra=about)
         whole = StuckReason(
             code=reason.code,
             message=reason.message,

@@ -29,6 +29,7 @@ from holdfast.contract.workers import (
 from holdfast.errors import EngineStopped, SessionLost, Unavailable
 from holdfast.frontends.python.definitions import Registry
 from holdfast.frontends.python.program import program_maker
+from holdfast.telemetry.traces import Tracing
 from holdfast.worker.heartbeats import Pulse
 from holdfast.worker.host import Host, log
 from holdfast.worker.queries import QueryRunner
@@ -57,6 +58,7 @@ class Worker:
         self._runners: OrderedDict[str, ExecutionRunner] = OrderedDict()
         self._poller: asyncio.Task[None] | None = None
         self._reopening: asyncio.Task[None] | None = None
+        self._opening = False
 
     @property
     def session(self) -> str:
@@ -66,6 +68,16 @@ class Worker:
     def cached(self) -> int:
         """How many executions have a live program here."""
         return len(self._runners)
+
+    @property
+    def held(self) -> int:
+        """How many executions are leased to it."""
+        return self._host.held
+
+    @property
+    def running(self) -> int:
+        """How many task attempts run here."""
+        return self._tasks.running
 
     @property
     def busy(self) -> bool:
@@ -89,6 +101,10 @@ class Worker:
         """What task bodies have reported since it was asked last: for whoever passes it on in the pulse's place."""
         return self._tasks.take_beats()
 
+    def trace(self, tracing: Tracing) -> None:
+        """Make spans around the bodies of tasks and steps."""
+        self._host.tracing = tracing
+
     async def start(self) -> None:
         host = self._host
         host.loop = asyncio.get_running_loop()
@@ -104,21 +120,25 @@ class Worker:
         host = self._host
         # Random, never the host's name: a restarted process must not be taken for the one before it.
         host.session = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(6)}"
-        await host.workers.register(
-            RegisterWorker(
-                org=host.org,
-                session=host.session,
-                host=socket.gethostname(),
-                pid=os.getpid(),
-                queues=host.config.queues,
-                builds={(found.kind, found.version): found.build for found in host.registry.workflows},
-                task_kinds=tuple(found.kind for found in host.registry.tasks),
-                triggers=_triggers(host),
-                turn_slots=host.config.turn_slots,
-                task_slots=host.config.task_slots,
-                lease_s=host.config.lease_s,
+        self._opening = True
+        try:
+            await host.workers.register(
+                RegisterWorker(
+                    org=host.org,
+                    session=host.session,
+                    host=socket.gethostname(),
+                    pid=os.getpid(),
+                    queues=host.config.queues,
+                    builds={(found.kind, found.version): found.build for found in host.registry.workflows},
+                    task_kinds=tuple(found.kind for found in host.registry.tasks),
+                    triggers=_triggers(host),
+                    turn_slots=host.config.turn_slots,
+                    task_slots=host.config.task_slots,
+                    lease_s=host.config.lease_s,
+                )
             )
-        )
+        finally:
+            self._opening = False
         self._poller = host.loop.create_task(self._poll(host.session), name="holdfast-worker")
 
     async def _poll(self, session: str) -> None:
@@ -192,6 +212,8 @@ class Worker:
         """Others may hold what we held: drop everything and begin anew under another name."""
         if self._host.draining or session != self._host.session:
             return
+        if self._opening:
+            return  # a heartbeat has overtaken the registration; if the session is lost indeed, the next one says so
         log.warning("session %s had expired; what it held has been given to others", self._host.session)
         for runner in list(self._runners.values()):
             runner.drop()
@@ -225,6 +247,8 @@ class Worker:
         for runner in list(self._runners.values()):
             runner.drop()
         await self._queries.stop()
+        if self._reopening is not None:
+            await self._reopening
         await host.workers.unregister(host.org, host.session)
         if self._poller is not None:
             self._poller.cancel()

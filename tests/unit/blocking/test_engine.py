@@ -29,8 +29,8 @@ async def waits(ctx: WorkflowContext) -> str:
 
 
 @pytest.fixture
-def url(database):
-    return f"sqlite:///{database}"
+def url(database_url):
+    return database_url
 
 
 @pytest.fixture

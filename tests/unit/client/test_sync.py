@@ -222,7 +222,7 @@ async def test_call_that_nobody_answers_ends_with_the_engine(engine):
         await answer
 
 
-def test_loop_that_ends_without_a_shutdown(database, monkeypatch):
+def test_loop_that_ends_without_a_shutdown(monkeypatch):
     """The loop is gone, the engine was never told: a waiting call ends all the same."""
     monkeypatch.setattr(portal, "LOOK_S", 0.01)
     loop = asyncio.new_event_loop()
@@ -258,7 +258,7 @@ def test_loop_that_ends_without_a_shutdown(database, monkeypatch):
     assert ["engine_stopped"] == errors
 
 
-def test_before_the_engine_runs(database):
+def test_before_the_engine_runs(database_url):
     """There is no loop to answer."""
     with pytest.raises(EngineStopped, match="start_up"):
-        Engine(f"sqlite:///{database}").client.sync.count_workflows()
+        Engine(database_url).client.sync.count_workflows()

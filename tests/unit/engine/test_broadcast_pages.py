@@ -281,7 +281,7 @@ async def test_a_delivery_that_was_removed_by_hand_keeps_nobody_waiting(bare: An
     one = await bare()
     thrown = one.throw()
     await committed(one, thrown)
-    change(database_url, "DELETE FROM holdfast_deliveries")
+    await change(database_url, "DELETE FROM holdfast_deliveries")
 
     await one.local.messages.look_around()
 

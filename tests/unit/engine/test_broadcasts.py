@@ -395,8 +395,8 @@ async def test_a_subscription_whose_execution_is_gone_stops_nobody(engine: OpenE
     opened = await engine(workflows=[waits])
     lost, miscounted, sound = await start(opened, waits, "go", "go", "go")
     await opened.shutdown()
-    change(database_url, "DELETE FROM holdfast_executions WHERE id = ?", lost.id)
-    change(database_url, "UPDATE holdfast_executions SET open_waits = 0 WHERE id = ?", miscounted.id)
+    await change(database_url, "DELETE FROM holdfast_executions WHERE id = ?", lost.id)
+    await change(database_url, "UPDATE holdfast_executions SET open_waits = 0 WHERE id = ?", miscounted.id)
 
     again = await engine(workflows=[waits])
 

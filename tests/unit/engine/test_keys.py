@@ -500,8 +500,11 @@ async def test_an_answer_that_comes_late_is_not_kept(keys, clock):
     clock.advance(0.6)
     later = asyncio.create_task(log_in(keys, made))
     await until(lambda: len(store.asked) == 2)
+    clock.advance(0.6)
     store.gate.set()
     await asyncio.gather(asking, later)
+    await log_in(keys, made)
+    assert len(store.asked) == 3
 
 
 async def test_an_answer_from_before_a_revocation_is_not_kept(keys):

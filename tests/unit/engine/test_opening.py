@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
 from holdfast import Engine, WorkflowContext, workflow
 from holdfast.contract.workers import RegisterWorker
-from holdfast.errors import StorageBusy
+from holdfast.errors import SessionLost, StorageBusy
 from holdfast.worker.worker import Worker
 from tests.conftest import QUICK, OpenEngine, until
 
@@ -39,6 +40,17 @@ async def test_an_engine_whose_worker_could_not_start_holds_nothing_open(monkeyp
         assert "hello you" == await handle.result(timeout=10)
 
 
+@pytest.mark.parametrize("file", [True, False], ids=["file", "memory"])
+async def test_an_engine_can_be_started_again(tmp_path: Path, file: bool):
+    """What it has written to a file is there."""
+    engine = Engine(f"sqlite:///{tmp_path}/again.db" if file else "sqlite://", workflows=[greets], config=QUICK)
+    for number in (1, 2):
+        async with engine:
+            handle = await engine.client.start_workflow(greets, "you")
+            assert "hello you" == await handle.result(timeout=10)
+            assert (number if file else 1) == len((await engine.client.list_workflows()).items)
+
+
 async def test_a_heartbeat_that_overtakes_the_registration_costs_no_session(engine: OpenEngine):
     """It finds no such session: it is not there yet. There must not be two new ones."""
     running = await engine(workflows=[greets])
@@ -51,8 +63,9 @@ async def test_a_heartbeat_that_overtakes_the_registration_costs_no_session(engi
         await register(request)
 
     workers.register = slowly  # type: ignore[method-assign]
-    worker._session_lost(worker.session)
-    name = await until(lambda: worker.session)
+    before = worker.session
+    running._local.desk.close(before, SessionLost("had expired"))
+    name = await until(lambda: worker.session not in {"", before} and worker.session)
     worker._session_lost(name)
     may_go_on.set()
 
@@ -67,7 +80,7 @@ async def test_a_worker_that_stops_while_it_opens_a_session_leaves_nothing_behin
     running = await engine(workflows=[greets])
     worker = running.worker
     assert worker is not None
-    worker._session_lost(worker.session)
+    running._local.desk.close(worker.session, SessionLost("had expired"))
     await running.shutdown()
 
     assert 0 == sum(task.get_name() == "holdfast-worker" for task in asyncio.all_tasks())

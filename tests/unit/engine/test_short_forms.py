@@ -134,7 +134,7 @@ async def test_recover_mends_rows_deleted_by_hand(engine, database_url):
     await outside.client.signal_workflow(executions[signalled], "go", 1)
     await outside.shutdown()
     for table in ("ready", "timers", "tasks"):
-        assert 1 == change(database_url, f"DELETE FROM holdfast_{table}"), table
+        assert 1 == await change(database_url, f"DELETE FROM holdfast_{table}"), table
 
     last = await engine(workflows=[signalled, sleeping, working], tasks=[work])
     report = await last.recover()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from msgspec import structs
+from msgspec import Raw, structs
 
 from holdfast.model import events as e
 from holdfast.model.executions import State
@@ -145,6 +145,15 @@ def test_the_row_of_a_promise_agrees_with_the_history(end: e.EventBody, state: P
     for claimed in PromiseState:
         wrong = found(structs.replace(closed, tasks=(), timers=(), waits=(), promises=[a_promise(claimed)]))
         assert ([] if claimed is state else [("I22", 0)]) == wrong
+
+
+def test_the_row_of_a_promise_has_its_shape():
+    """I22: a value must fit what the workflow has asked for."""
+    row = structs.replace(a_promise(), shape=Raw(b'"int"'))
+    waiting = (Wait("promise", "p", 1),)
+    assert [("I22", 0)] == found(at_rest(STARTED, PROMISE, promises=[row], waiting_for=waiting))
+    made = structs.replace(PROMISE, shape=Raw(b'"int"'))
+    assert [] == found(at_rest(STARTED, made, promises=[row], waiting_for=waiting))
 
 
 def test_an_open_execution_has_the_rows_of_its_promises():

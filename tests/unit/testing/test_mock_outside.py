@@ -3,7 +3,14 @@
 import pytest
 
 from holdfast import WorkflowContext, workflow
-from holdfast.errors import EventTimeout, InvalidRequest, NeverSettled, PromiseRejected, PromiseTimeout
+from holdfast.errors import (
+    EventTimeout,
+    InvalidRequest,
+    NeverSettled,
+    PromiseRejected,
+    PromiseTimeout,
+    PromiseValueInvalid,
+)
 from holdfast.model import events as e
 from holdfast.testing import MockWorkflowContext
 
@@ -42,6 +49,29 @@ def test_a_promise_is_rejected():
 
     assert "no: ValueError" == mock.run(approval)
     assert 5 == mock.slept.total_seconds()
+
+
+def test_a_value_that_does_not_fit_is_refused():
+    """By whoever would settle it: here the test."""
+    mock = mailing()
+    mock.resolve("decision", 7, after=30)
+
+    with pytest.raises(PromiseValueInvalid, match="decision") as refused:
+        mock.run(approval)
+    assert "value" == refused.value.field
+
+
+def test_an_event_that_does_not_fit_is_none_for_the_promise():
+    @workflow
+    async def keyed(ctx: WorkflowContext) -> int:
+        return await ctx.promise("paid", int, event_key="paid")
+
+    mock = MockWorkflowContext()
+    mock.event("paid", "much", after=1)
+    mock.event("paid", 5, after=2)
+
+    assert 5 == mock.run(keyed)
+    assert {"paid": 1} == mock.unused
 
 
 def test_a_promise_that_is_settled_too_late():

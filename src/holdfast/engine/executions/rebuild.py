@@ -43,10 +43,13 @@ class Rebuild(Operation[Request, StartAnswer]):
         plan.workflow_keys.add((self.request.org, past.workflow_id))
         for wait in past.prefix.waits.values():
             plan.numbering = True
+            plan.topics.add((self.request.org, wait.key))
             if wait.since_at is not None:
                 plan_look_back(plan, self.request.org, wait)
-        if past.prefix.promises:
-            plan.numbering = True
+        for promise in past.prefix.promises.values():
+            if promise.event_key is not None:
+                plan.numbering = True
+                plan.topics.add((self.request.org, promise.event_key))
         asked = plan.calls_after.get(past.execution_id, past.last_seq)
         plan.calls_after[past.execution_id] = min(asked, past.last_seq)
 

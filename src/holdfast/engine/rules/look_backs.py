@@ -15,10 +15,13 @@ from holdfast.expressions.lookups import path_text, reader
 from holdfast.model import commands as c
 from holdfast.model import events as e
 from holdfast.model.messages import PublishedRow
+from holdfast.model.shapes import misfit
 from holdfast.model.values import Payload
 from holdfast.store.protocol import LoadPlan, LookBackKey
 
 Demand = tuple[str, str]
+BYTES_PER_STEP = 16
+"""How much of a payload is compared with a shape in the time that a filter takes for a step, about."""
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -46,14 +49,15 @@ def demand_of(where: str | None) -> Demand | None:
 
 
 class Tester:
-    """Asks filters about one payload, which is decoded once, when the first of them wants to see it."""
+    """Asks filters and shapes about one payload. It is decoded once, when the first filter wants to see it."""
 
-    __slots__ = ("_data", "_payload", "steps", "value_at")
+    __slots__ = ("_data", "_payload", "_shapes", "steps", "value_at")
 
     def __init__(self, data: Payload) -> None:
         self.steps = 0
-        """What the filters have cost so far."""
+        """What the answers have cost so far."""
         self._data = data
+        self._shapes: dict[bytes, bool] = {}
         self._payload: list[object] = []
         self.value_at = reader(data)
 
@@ -66,6 +70,13 @@ class Tester:
         verdict = condition.evaluate(self._payload[0])
         self.steps += verdict.steps
         return verdict.matched
+
+    def has_shape(self, shape: Payload) -> bool:
+        asked = bytes(shape)
+        if asked not in self._shapes:
+            self._shapes[asked] = misfit(shape, self._data) is None
+            self.steps += 1 + len(bytes(self._data)) // BYTES_PER_STEP
+        return self._shapes[asked]
 
 
 class FreshEvents:

@@ -269,7 +269,7 @@ def _hand_out(ws: Workspace, handing: Round, candidates: Iterable[int]) -> Hande
         execution = ws.loaded.executions.get(wait.execution_id)
         if execution is None or not execution.is_open:
             continue
-        if not _deliver(ws, execution, wait, sending, number):
+        if not _deliver(ws, execution, wait, handing):
             continue
         delivered += 1
         if sending.consume or wait.consume:
@@ -285,10 +285,12 @@ def _in_time(ws: Workspace, wait: SubscriptionRow, number: int, bound: int) -> b
     return question is not None and question.admits(number, ws.now)
 
 
-def _deliver(ws: Workspace, execution: Execution, wait: SubscriptionRow, sending: Sending, number: int) -> bool:
+def _deliver(ws: Workspace, execution: Execution, wait: SubscriptionRow, handing: Round) -> bool:
+    """Whether it got there. An event that does not have the shape of a promise is none for that promise."""
+    sending, tester, number, _ = handing
     if wait.promise is not None:
         promise = ws.loaded.promises.get((execution.id, wait.promise))
-        if promise is None:
+        if promise is None or not tester.has_shape(promise.shape):
             return False
         by = Settlement(by="event", idempotency_key=sending.idempotency_key, event_id=number)
         settled = promises.Settled(PromiseState.RESOLVED, value=sending.data, by=by)

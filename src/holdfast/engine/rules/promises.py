@@ -8,17 +8,20 @@ from holdfast.errors import ExecutionClosed
 from holdfast.model import events as e
 from holdfast.model.executions import Execution, State, TimerRow
 from holdfast.model.messages import PromiseRow, PromiseState, TokenRow
+from holdfast.model.shapes import check_value
 from holdfast.model.values import NULL, Failure, Payload, Settlement
 
 
 def create(ws: Workspace, execution: Execution, event: e.PromiseCreated) -> None:
-    """The row, its token and its time-out. One that was settled in advance is told of it afterwards."""
+    """The row, its token and its time-out. One that was settled in advance is told of it afterwards, whether it fits or
+    not: whoever settled it was told that it counts."""
     key = (execution.id, event.name)
     early = ws.loaded.promises.get(key)
     _add_token(ws, execution, event)
     if early is not None and not early.promise_no and not is_forgotten(ws, early):
         early.promise_no = event.promise_no
         early.expires_at = None
+        early.shape = event.shape
         ws.changes.promises[key] = early
         ws.afterwards.append(lambda: _tell(ws, execution, early))
         return
@@ -73,6 +76,7 @@ def _row(execution: Execution, event: e.PromiseCreated, now: int) -> PromiseRow:
         created_at=now,
         event_key=event.event_key,
         timer_no=event.timer_no,
+        shape=event.shape,
     )
 
 
@@ -133,10 +137,12 @@ class Settled:
 
 
 def settle(ws: Workspace, execution: Execution, promise: PromiseRow, settled: Settled) -> bool:
-    """Whether this settlement is the first: every later one changes nothing."""
+    """Whether this settlement is the first: every later one changes nothing. A value that does not fit is refused."""
     if promise.state is not PromiseState.PENDING:
         return False
     check_open(execution, promise)
+    if settled.state is PromiseState.RESOLVED:
+        check_value(promise.id, promise.shape, settled.value)
     _end(ws, execution, promise, settled)
     _tell(ws, execution, promise)
     return True

@@ -16,6 +16,7 @@ from holdfast.expressions import compile_filter
 from holdfast.model import commands as c
 from holdfast.model.messages import SubscriptionKind
 from holdfast.model.names import check_name
+from holdfast.model.shapes import check_shape
 from holdfast.model.values import Delivery
 
 _KINDS = frozenset(str(kind) for kind in SubscriptionKind)
@@ -56,6 +57,7 @@ def _check_broadcast(command: c.ThrowBroadcast) -> None:
 def _check_promise(command: c.CreatePromise) -> None:
     if command.event_key is not None:
         check_name(command.event_key, "event_key")
+    check_shape(command.shape, "shape")
 
 
 def _check_wait(command: c.StartWait) -> None:

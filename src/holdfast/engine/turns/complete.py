@@ -212,11 +212,14 @@ def _need_next_run(plan: LoadPlan, request: CompleteTurn, command: c.ContinueWor
 
 def _need_promise(plan: LoadPlan, request: CompleteTurn, command: c.CreatePromise | c.CancelPromise) -> None:
     plan.promises.add((request.execution_id, command.name))
-    plan.numbering = True
+    if isinstance(command, c.CreatePromise) and command.event_key is not None:
+        plan.topics.add((request.org, command.event_key))
+        plan.numbering = True
 
 
 def _need_for_wait(plan: LoadPlan, request: CompleteTurn, command: c.StartWait) -> None:
     plan.numbering = True
+    plan.topics.add((request.org, command.key))
     if command.since_at is not None:
         plan_look_back(plan, request.org, command)
 

@@ -47,11 +47,14 @@ class Repair(Operation[RepairExecution, Repaired]):
         plan.numbering = plan.numbering or bool(request.waits or request.promises)
         for wait in request.waits:
             plan.waits.add((request.execution_id, wait.wait_no))
+            plan.topics.add((request.org, wait.key))
             if wait.since_at is not None:
                 plan_look_back(plan, request.org, wait)
         for promise in request.promises:
             plan.promises.add((request.execution_id, promise.name))
             plan.waits.add((request.execution_id, -promise.promise_no))
+            if promise.event_key is not None:
+                plan.topics.add((request.org, promise.event_key))
             if promise.timer_no is not None:
                 plan.timers.add((request.execution_id, promise.timer_no))
 

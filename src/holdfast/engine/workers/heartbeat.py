@@ -25,6 +25,8 @@ class Beat(Operation[Heartbeat, HeartbeatAnswer]):
         request = self.request
         worker = ws.loaded.workers.get(request.session)
         if worker is None:
+            # Another process has taken back what it held: here, too, nobody may give it anything more.
+            ws.place.retire(request.session)
             return HeartbeatAnswer(alive=False)
         worker.lease_until_at = ws.now + int(request.lease_s * MICRO)
         ws.changes.workers[worker.id] = worker

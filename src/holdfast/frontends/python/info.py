@@ -74,7 +74,9 @@ class WorkflowLogger(logging.LoggerAdapter[logging.Logger]):
         info = self._program.info
         kwargs["extra"] = {
             "workflow_execution_id": info.workflow_execution_id,
+            "workflow_id": info.workflow_id,
             "workflow_kind": info.kind,
+            "org": info.org,
             **(kwargs.get("extra") or {}),
         }
         return f"[{info.kind} {info.workflow_id}] {msg}", kwargs

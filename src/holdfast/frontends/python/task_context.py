@@ -90,5 +90,12 @@ class TaskContext:
 
     @property
     def logger(self) -> logging.LoggerAdapter[logging.Logger]:
-        extra = {"workflow_execution_id": self.info.workflow_execution_id, "task": self.info.kind}
+        info = self.info
+        extra = {
+            "org": info.org,
+            "workflow_execution_id": info.workflow_execution_id,
+            "task": info.kind,
+            "task_no": info.task_no,
+            "attempt": info.attempt,
+        }
         return logging.LoggerAdapter(logging.getLogger("holdfast.task"), extra)

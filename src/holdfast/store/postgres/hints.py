@@ -24,6 +24,7 @@ _log = logging.getLogger("holdfast.store")
 
 CHANNEL: Final = "holdfast"
 HEALTHY_POLL_S: Final = 5.0
+ALONE_POLL_S: Final = 10.0
 BROKEN_POLL_S: Final = 1.0
 
 _HELLO: Final = "hello"
@@ -105,7 +106,9 @@ class Hints:
     def take_changed(self) -> bool:
         """Whether it is time to look for changes: a hint has come, or none for long."""
         now = asyncio.get_running_loop().time()
-        pause_s = HEALTHY_POLL_S if self._healthy else BROKEN_POLL_S
+        pause_s = BROKEN_POLL_S
+        if self._healthy:
+            pause_s = HEALTHY_POLL_S if self.in_company else ALONE_POLL_S
         if not self._changed and now < self._looked_at + pause_s:
             return False
         self._changed = False

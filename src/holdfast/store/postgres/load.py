@@ -1,6 +1,7 @@
 """Answers a batch's plan inside its transaction.
 
-    topics locked ─► what refers to executions is found ─► heads locked, in the order of their ids ─► found again
+    orgs and keys locked ─► topics locked ─► what refers to executions is found
+    ─► heads locked, in the order of their ids ─► found again
     ─► pages of what nobody holds (claims, due work) ─► the rows of all of them
 
 The head of an execution is the lock of everything that belongs to it, and every statement sees what was committed
@@ -221,17 +222,24 @@ class _Load:
         if not claim.builds or claim.limit <= 0 or not claim.queues:
             return []
         builds = columns([(kind, version, build) for (kind, version), build in claim.builds.items()], 3)
-        found: list[Any] = []
-        sql = _CLAIMABLE_TURNS if claim.leaves is None else _CANDIDATES
-        for queue, most in await self._shares(_CLAIMABLE_TURN_QUEUES, claim, limit, builds):
-            found += await self.connection.fetch(sql, claim.org, queue, *builds, self.loaded.now, most)
-        found.sort(key=lambda row: (-row[0], row[1], row[2]))
+        found = await self._waiting_turns(claim, builds, limit, suspects=False)
+        if claim.suspects:
+            found += await self._waiting_turns(claim, builds, claim.suspects, suspects=True)
+            found.sort(key=_claiming_order)
         if claim.leaves is None:
             return [row[2] for row in found]
         taken = [row[2] for row in found if not claim.leaves(row[2], row[3], row[1])]
         self.loaded.turns_left |= len(taken) < len(found)
         await self._take_heads(key for key in taken if key not in self.heads)
         return [key for key in taken if key in self.heads]
+
+    async def _waiting_turns(self, claim: TurnClaim, builds: list[Any], limit: int, *, suspects: bool) -> list[Any]:
+        sql = _CLAIMABLE_TURNS if claim.leaves is None else _CANDIDATES
+        which = (claim.suspect_from, suspects)
+        found: list[Any] = []
+        for queue, most in await self._shares(_CLAIMABLE_TURN_QUEUES, claim, limit, builds, *which):
+            found += await self.connection.fetch(sql, claim.org, queue, *builds, self.loaded.now, most, *which)
+        return sorted(found, key=_claiming_order)[:limit]
 
     async def _claim_tasks(self, claim: TaskClaim, limit: int) -> list[TaskKey]:
         if not claim.kinds or claim.limit <= 0 or not claim.queues:
@@ -243,13 +251,13 @@ class _Load:
         return [(row[2], row[3]) for row in sorted(found, key=lambda row: (-row[0], row[1], row[2], row[3]))]
 
     async def _shares(
-        self, sql: str, claim: TurnClaim | TaskClaim, limit: int, able: Sequence[Any]
+        self, sql: str, claim: TurnClaim | TaskClaim, limit: int, able: Sequence[Any], *more: Any
     ) -> list[tuple[str, int]]:
         """How many to take from each queue: several queues are one line."""
         queues = list(dict.fromkeys(claim.queues))
         if len(queues) == 1:
             return [(queues[0], limit)]
-        found = await self.connection.fetch(sql, claim.org, queues, *able, self.loaded.now, limit)
+        found = await self.connection.fetch(sql, claim.org, queues, *able, self.loaded.now, limit, *more)
         return [(row[0], row[1]) for row in found]
 
     async def _take_bereaved(self) -> None:
@@ -345,6 +353,10 @@ class _Load:
         if plan.dead_letters:
             for row in await connection.fetch(_DEAD_LETTERS, *columns(plan.dead_letters, 2)):
                 loaded.dead_letters[row[0], row[1]] = row_to_dead_letter(row)
+
+
+def _claiming_order(row: Any) -> tuple[int, int, str]:
+    return -row[0], row[1], row[2]
 
 
 def _holder(execution: Execution | None) -> str | None:

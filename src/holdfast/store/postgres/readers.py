@@ -44,6 +44,11 @@ class Reads:
         self._idle.set()
         self._stopped = False
 
+    @property
+    def running(self) -> int:
+        """Reads that run or wait for a connection."""
+        return self._running
+
     async def run(self, work: Work[T]) -> T:
         """What `work` returns, on a connection of its own for so long. It may be run more than once.
 

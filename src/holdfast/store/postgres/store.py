@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from holdfast.config import StoreConfig
-from holdfast.errors import EngineStopped
+from holdfast.errors import EngineStopped, HoldfastError
 from holdfast.model.events import HistoryEvent
-from holdfast.model.executions import DeadLetter, Execution, Status, TaskRow, TimerRow
+from holdfast.model.executions import DeadLetter, DefinitionRow, Execution, Status, TaskRow, TimerRow, WorkerRow
 from holdfast.model.keys import ApiKey, AuditRow, Org
 from holdfast.model.messages import (
     DeadEvent,
@@ -19,18 +21,22 @@ from holdfast.model.messages import (
     SubscriptionKind,
     SubscriptionRow,
 )
-from holdfast.store.postgres import keys, pages, read, read_messages
+from holdfast.store.postgres import deployed, keys, pages, read, read_messages
+from holdfast.store.postgres.backlog import backlog
 from holdfast.store.postgres.clocks import DatabaseClock
 from holdfast.store.postgres.connections import Database
 from holdfast.store.postgres.hints import Hints
+from holdfast.store.postgres.histories import Histories
 from holdfast.store.postgres.joining import Joining
+from holdfast.store.postgres.leases import renew
 from holdfast.store.postgres.readers import Coalesced, Reads
 from holdfast.store.postgres.settings import Settings, settings
 from holdfast.store.postgres.statements import Connection
 from holdfast.store.postgres.writer import Writer
-from holdfast.store.protocol import Batch, BatchSource, Clock, ExecutionQuery, Inconsistency
+from holdfast.store.protocol import Backlog, Batch, BatchSource, Clock, ExecutionQuery, Inconsistency, Vitals
 
 T = TypeVar("T")
+_log = logging.getLogger("holdfast.store")
 
 
 class PostgresStore:
@@ -78,6 +84,14 @@ class PostgresStore:
         _ = self._opened
         return self._joining.run_on(connection, batch)
 
+    def renew(self, worker: str, lease_s: float) -> bool:
+        """On a connection and a loop for this moment: the writer's own may be blocked by what runs beside it."""
+        try:
+            return asyncio.run(renew(self._database, worker, lease_s))
+        except HoldfastError as error:
+            _log.warning("the lease of worker %s could not be kept: %s", worker, error)
+            return False
+
     @property
     def shared_secret(self) -> bytes:
         """What the nodes of this database make their tokens from, unless they are given something else."""
@@ -95,6 +109,8 @@ class PostgresStore:
     async def history(
         self, org: str, execution_id: str, after: int = 0, limit: int | None = None, types: Sequence[str] = ()
     ) -> list[HistoryEvent]:
+        if limit is None and not types:
+            return await self._opened.histories.get(org, execution_id, after)
         return await self._read(
             lambda connection: read.history(connection, org, execution_id, after=after, limit=limit, types=types)
         )
@@ -156,11 +172,27 @@ class PostgresStore:
     async def audit(self, org: str, before: int | None, limit: int) -> list[AuditRow]:
         return await self._read(lambda connection: keys.audit(connection, org, before, limit))
 
+    async def definitions(self, org: str, limit: int) -> list[DefinitionRow]:
+        return await self._read(lambda connection: deployed.definitions(connection, org, limit))
+
+    async def workers(self, org: str, limit: int) -> list[WorkerRow]:
+        return await self._read(lambda connection: deployed.workers(connection, org, limit))
+
     async def next_due_at(self, after: int) -> int | None:
         return await self._read(lambda connection: read.next_due_at(connection, after))
 
     async def news_for(self, worker: str) -> list[tuple[str, int]]:
         return await self._read(lambda connection: read.news_for(connection, worker))
+
+    async def backlog(self, now: int, most: int) -> Backlog:
+        return await self._read(lambda connection: backlog(connection, now, most))
+
+    def vitals(self) -> Vitals:
+        return Vitals(
+            readers=self._database.config.readers,
+            reads=self._open.reads.running if self._open is not None else 0,
+            hints_healthy=self._hints.healthy if self._hints.enabled else None,
+        )
 
     async def inconsistencies(self, org: str, limit: int) -> list[Inconsistency]:
         return await self._read(lambda connection: read.inconsistencies(connection, org, limit))
@@ -190,3 +222,4 @@ class _Open:
         self.settings = common
         self.executions: Coalesced[Execution] = reads.coalesced(read.executions)
         self.last_events: Coalesced[HistoryEvent] = reads.coalesced(read.last_events)
+        self.histories = Histories(reads)

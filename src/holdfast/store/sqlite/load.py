@@ -49,7 +49,10 @@ _ORPHANED_WORKERS = statement("workers", "orphaned")
 
 def load(connection: sqlite3.Connection, plan: LoadPlan, cache: Cache, now: int) -> Loaded:
     """Everything the plan names, and the executions that those rows belong to."""
-    return _Load(connection, plan, cache, now).run()
+    loaded = _Load(connection, plan, cache, now).run()
+    if plan.orgs or plan.keys:
+        load_keys(connection, plan, loaded)
+    return loaded
 
 
 class _Load:
@@ -91,8 +94,6 @@ class _Load:
             self.load_unread()
         if plan.definitions:
             self.load_definitions()
-        if plan.orgs or plan.keys:
-            load_keys(self.connection, plan, self.loaded)
         return self.loaded
 
     def load_workflow_keys(self) -> None:
@@ -150,10 +151,14 @@ class _Load:
             return ()
         sql = _CLAIMABLE_TURNS.sql(len(claim.builds))
         found: list[tuple[int, int, str, int]] = []
+        suspects: list[tuple[int, int, str, int]] = []
         for queue in dict.fromkeys(claim.queues):
-            values = [*builds, claim.org, queue, self.loaded.now, limit]
-            found += self.connection.execute(sql, values).fetchall()
-        found.sort(key=lambda row: (-row[0], row[1], row[2]))
+            values = [*builds, claim.org, queue, self.loaded.now, claim.suspect_from]
+            found += self.connection.execute(sql, [*values, 0, limit]).fetchall()
+            if claim.suspects:
+                suspects += self.connection.execute(sql, [*values, 1, claim.suspects]).fetchall()
+        found += sorted(suspects, key=_claiming_order)[: claim.suspects]
+        found.sort(key=_claiming_order)
         if claim.leaves is None:
             return [row[2] for row in found]
         taken = [row[2] for row in found if not claim.leaves(row[2], row[3], row[1])]
@@ -280,3 +285,7 @@ class _Load:
         for key in self.plan.definitions:
             if known[key]:
                 self.loaded.definitions[key] = list(known[key])
+
+
+def _claiming_order(row: tuple[int, int, str, int]) -> tuple[int, int, str]:
+    return -row[0], row[1], row[2]

@@ -28,12 +28,13 @@ class Readers:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
-        self._threads = [
-            threading.Thread(target=self._run, name=f"holdfast-reader-{number}", daemon=True)
-            for number in range(1, max(1, database.config.readers) + 1)
-        ]
+        self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
+        self._threads = [
+            threading.Thread(target=self._run, name=f"holdfast-reader-{number}", daemon=True)
+            for number in range(1, max(1, self._database.config.readers) + 1)
+        ]
         for thread in self._threads:
             thread.start()
 
@@ -68,6 +69,8 @@ class Reads:
         self._database = database
         self._post = post
         self._loop = loop
+        self.running = 0
+        """Reads that run or wait for a thread, but for those that are asked together."""
 
     async def run(self, work: Callable[[sqlite3.Connection], T], post: Callable[[Job], None] | None = None) -> T:
         """What `work` returns, asked on another thread's connection."""
@@ -77,7 +80,11 @@ class Reads:
             self.deliver([(future, self.attempt(work, connect))])
 
         (post or self._post)(job)
-        return await future
+        self.running += 1
+        try:
+            return await future
+        finally:
+            self.running -= 1
 
     def coalesced(self, fetch: Fetch[T]) -> Coalesced[T]:
         return Coalesced(self, fetch)

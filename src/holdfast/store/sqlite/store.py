@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from holdfast.config import StoreConfig
 from holdfast.errors import EngineStopped
 from holdfast.model.events import HistoryEvent
-from holdfast.model.executions import DeadLetter, Execution, Status, TaskRow, TimerRow
+from holdfast.model.executions import DeadLetter, DefinitionRow, Execution, Status, TaskRow, TimerRow, WorkerRow
 from holdfast.model.keys import ApiKey, AuditRow, Org
 from holdfast.model.messages import (
     DeadEvent,
@@ -22,8 +22,9 @@ from holdfast.model.messages import (
     SubscriptionKind,
     SubscriptionRow,
 )
-from holdfast.store.protocol import Batch, BatchSource, Clock, ExecutionQuery, Inconsistency
-from holdfast.store.sqlite import joining, keys, pages, read, read_messages
+from holdfast.store.protocol import Backlog, Batch, BatchSource, Clock, ExecutionQuery, Inconsistency, Vitals
+from holdfast.store.sqlite import deployed, joining, keys, pages, read, read_messages
+from holdfast.store.sqlite.backlog import backlog
 from holdfast.store.sqlite.connections import Database
 from holdfast.store.sqlite.places import OPEN_FILES
 from holdfast.store.sqlite.readers import Coalesced, Readers, Reads
@@ -78,6 +79,10 @@ class SqliteStore:
     def run_on(self, connection: Any, batch: Batch) -> Awaitable[None] | None:
         _ = self._opened
         return joining.run_on(self._database, connection, batch)
+
+    def renew(self, worker: str, lease_s: float) -> bool:
+        """The writer has a thread of its own."""
+        return False
 
     async def executions(self, org: str, ids: Sequence[str]) -> dict[str, Execution]:
         return await self._opened.executions.get(org, ids)
@@ -152,11 +157,23 @@ class SqliteStore:
     async def audit(self, org: str, before: int | None, limit: int) -> list[AuditRow]:
         return await self._read(lambda connection: keys.audit(connection, org, before, limit))
 
+    async def definitions(self, org: str, limit: int) -> list[DefinitionRow]:
+        return await self._read(lambda connection: deployed.definitions(connection, org, limit))
+
+    async def workers(self, org: str, limit: int) -> list[WorkerRow]:
+        return await self._read(lambda connection: deployed.workers(connection, org, limit))
+
     async def next_due_at(self, after: int) -> int | None:
         return await self._read(lambda connection: read.next_due_at(connection, after))
 
     async def news_for(self, worker: str) -> list[tuple[str, int]]:
         return await self._read(lambda connection: read.news_for(connection, worker))
+
+    async def backlog(self, now: int, most: int) -> Backlog:
+        return await self._read(lambda connection: backlog(connection, now, most))
+
+    def vitals(self) -> Vitals:
+        return Vitals(readers=self._database.config.readers, reads=self._open.reads.running if self._open else 0)
 
     async def inconsistencies(self, org: str, limit: int) -> list[Inconsistency]:
         return await self._read(lambda connection: read.inconsistencies(connection, org, limit))

@@ -44,6 +44,7 @@ class Writer:
         """Returns when the database is open and its schema up to date; raises what kept it from being so."""
         loop = asyncio.get_running_loop()
         opened = loop.create_future()
+        self._stopping = self._awake = False
         self._thread = threading.Thread(
             target=self._run, args=(source, loop, opened), name="holdfast-writer", daemon=True
         )

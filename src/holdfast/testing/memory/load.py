@@ -143,7 +143,8 @@ class _Load:
         self.executions.update(taken)
 
     def _claimable_turns(self, claim: TurnClaim) -> list[str]:
-        found = []
+        found: list[tuple[int, int, str]] = []
+        suspects: list[tuple[int, int, str]] = []
         for key, row in self.database.ready.items():
             if row.worker is not None:
                 continue
@@ -155,8 +156,9 @@ class _Load:
                 if claim.leaves is not None and claim.leaves(key, head.last_seq, row.since_at):
                     self.loaded.turns_left = True
                     continue
-                found.append((-head.priority, row.since_at, key))
-        return [key for _, _, key in sorted(found)]
+                among = suspects if head.crashes >= claim.suspect_from else found
+                among.append((-head.priority, row.since_at, key))
+        return [key for _, _, key in sorted([*found, *sorted(suspects)[: claim.suspects]])]
 
     def _task_claims(self) -> None:
         taken: set[TaskKey] = set()

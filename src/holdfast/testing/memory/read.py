@@ -8,9 +8,9 @@ from copy import copy
 from itertools import islice
 
 from holdfast.model.events import HistoryEvent
-from holdfast.model.executions import DeadLetter, Execution, Status
+from holdfast.model.executions import DeadLetter, Execution, State, Status
 from holdfast.model.messages import DeliveryRow, EventKeyRow
-from holdfast.store.protocol import ExecutionQuery, Inconsistency
+from holdfast.store.protocol import Backlog, ExecutionQuery, Inconsistency, QueueDepth
 from holdfast.testing.memory.database import MemoryDatabase
 from holdfast.testing.memory.load import with_signal
 
@@ -166,3 +166,28 @@ def _missing(database: MemoryDatabase, head: Execution) -> dict[str, list[int]]:
         elif wait.kind == "promise" and wait.number not in promises:
             lost["promise"].append(wait.number)
     return lost
+
+
+def backlog(database: MemoryDatabase, now: int, most: int) -> Backlog:
+    turns, tasks, stuck = _Depths(), _Depths(), Counter[str]()
+    for key, ready in database.ready.items():
+        head = database.heads[key]
+        if ready.worker is None and ready.not_before_at <= now:
+            turns[head.org, head.queue].append(max(ready.since_at, ready.not_before_at))
+    for task in database.tasks.values():
+        if task.worker is None and not task.deferred and task.not_before_at <= now:
+            tasks[task.org, task.queue].append(max(task.not_before_at, task.scheduled_at))
+    stuck.update(head.org for head in database.heads.values() if head.state is State.STUCK)
+    orgs = sorted({head.org for head in database.heads.values()})[:most]
+    return Backlog(turns=turns.fullest(most), tasks=tasks.fullest(most), stuck={k: stuck[k] for k in orgs if stuck[k]})
+
+
+class _Depths(defaultdict[tuple[str, str], list[int]]):
+    """Since when what waits, by org and queue."""
+
+    def __init__(self) -> None:
+        super().__init__(list)
+
+    def fullest(self, most: int) -> list[QueueDepth]:
+        found = [QueueDepth(*key, len(since), min(since)) for key, since in self.items()]
+        return sorted(found, key=lambda depth: (-depth.waiting, depth.org, depth.queue))[:most]

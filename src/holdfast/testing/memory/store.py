@@ -16,7 +16,7 @@ from typing import Any
 
 from holdfast.errors import EngineStopped, InvalidRequest, StorageBusy
 from holdfast.model.events import HistoryEvent
-from holdfast.model.executions import DeadLetter, Execution, Status, TaskRow, TimerRow
+from holdfast.model.executions import DeadLetter, DefinitionRow, Execution, Status, TaskRow, TimerRow, WorkerRow
 from holdfast.model.keys import ApiKey, AuditRow, Org
 from holdfast.model.messages import (
     DeadEvent,
@@ -27,7 +27,17 @@ from holdfast.model.messages import (
     SubscriptionKind,
     SubscriptionRow,
 )
-from holdfast.store.protocol import Batch, BatchSource, Changes, Clock, ExecutionQuery, Inconsistency, Loaded
+from holdfast.store.protocol import (
+    Backlog,
+    Batch,
+    BatchSource,
+    Changes,
+    Clock,
+    ExecutionQuery,
+    Inconsistency,
+    Loaded,
+    Vitals,
+)
 from holdfast.testing.memory import keys, read
 from holdfast.testing.memory.database import MemoryDatabase
 from holdfast.testing.memory.load import load
@@ -112,6 +122,10 @@ class MemoryStore:
             self._faults.schedule(self._round, self._context)
         else:
             self._loop.call_soon_threadsafe(self._round)
+
+    def renew(self, worker: str, lease_s: float) -> bool:
+        """Nothing here can be blocked without the heartbeat."""
+        return False
 
     def run_on(self, connection: Any, batch: Batch) -> Awaitable[None] | None:
         raise InvalidRequest("a database in memory has no connections to join", field="using")
@@ -273,8 +287,22 @@ class MemoryStore:
     async def audit(self, org: str, before: int | None, limit: int) -> list[AuditRow]:
         return keys.audit(await self._open(), org, before, limit)
 
+    async def definitions(self, org: str, limit: int) -> list[DefinitionRow]:
+        found = [row for row in (await self._open()).definitions.values() if row.org == org]
+        return sorted(found, key=lambda row: (row.kind, -row.registered_at, row.version))[:limit]
+
+    async def workers(self, org: str, limit: int) -> list[WorkerRow]:
+        found = [copy(row) for row in (await self._open()).workers.values() if row.org == org]
+        return sorted(found, key=lambda row: (-row.started_at, row.id))[:limit]
+
     async def next_due_at(self, after: int) -> int | None:
         return read.next_due_at(await self._open(), after)
+
+    async def backlog(self, now: int, most: int) -> Backlog:
+        return read.backlog(await self._open(), now, most)
+
+    def vitals(self) -> Vitals:
+        return Vitals(readers=1)
 
     async def news_for(self, worker: str) -> list[tuple[str, int]]:
         return read.news_for(await self._open(), worker)

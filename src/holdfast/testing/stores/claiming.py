@@ -90,6 +90,19 @@ class Claiming:
         bench.now = later
         assert (await bench.load(turn_claims=[same])).turn_claims == [[an_id(1), an_id(2)]]
 
+    async def test_suspects_are_claimed_few_at_a_time(self, open_store: OpenStore) -> None:
+        """The first of them, in its place among the others, which are found however many suspects stand before them."""
+        bench = await Bench.opened(open_store)
+        await make_ready(bench, *((number, 0, number) for number in range(1, 6)), crashes=2)
+        await make_ready(bench, (6, 0, 0), (7, 0, 7), crashes=1)
+
+        def claim(suspects: int, queues: tuple[str, ...] = ("default",)) -> TurnClaim:
+            return turn_claim(2, queues, suspect_from=2, suspects=suspects)
+
+        assert (await bench.load(turn_claims=[claim(0)])).turn_claims == [[an_id(6), an_id(7)]]
+        assert (await bench.load(turn_claims=[claim(1)])).turn_claims == [[an_id(6), an_id(1)]]
+        assert (await bench.load(turn_claims=[claim(0, ("default", "slow"))])).turn_claims == [[an_id(6), an_id(7)]]
+
     async def test_a_claim_sees_what_the_batch_before_it_wrote(self, open_store: OpenStore) -> None:
         """A leased row is not handed out again; a released one is."""
         bench = await Bench.opened(open_store)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
+
 from holdfast.model.events import CancelRequested, EventBody, HistoryEvent, SignalReceived, TimerFired
-from holdfast.model.executions import DeadLetter, Ready
+from holdfast.model.executions import DeadLetter, DefinitionRow, Ready, State
 from holdfast.model.values import Wait
-from holdfast.store.protocol import ExecutionQuery, Inconsistency
+from holdfast.store.protocol import Backlog, ExecutionQuery, Inconsistency, QueueDepth
 from holdfast.testing.stores.bench import START, Bench, OpenStore
 from holdfast.testing.stores.records import (
     ORG,
@@ -15,6 +17,7 @@ from holdfast.testing.stores.records import (
     a_closed_execution,
     a_task,
     a_timer,
+    a_worker,
     an_execution,
     an_id,
     some_events,
@@ -22,6 +25,30 @@ from holdfast.testing.stores.records import (
 
 
 class Reading:
+    async def test_definitions_and_workers_are_listed(self, open_store: OpenStore) -> None:
+        """By kind with the version registered last first; sessions with the youngest first; of one org alone."""
+        bench = await Bench.opened(open_store)
+        made = [
+            DefinitionRow(org=org, kind=kind, version=version, build="b", registered_at=START + at)
+            for org, kind, version, at in (
+                (ORG, "b", "1", 1),
+                (ORG, "a", "1", 2),
+                (ORG, "a", "2", 3),
+                (OTHER_ORG, "a", "1", 4),
+            )
+        ]
+        old, young = a_worker("w-1", started_at=START), a_worker("w-2", started_at=START + 1)
+        other = a_worker("w-3", org=OTHER_ORG)
+        await bench.write(definitions=made, workers={row.id: row for row in (old, young, other)})
+
+        store = bench.store
+        assert await store.definitions(ORG, 10) == [made[2], made[1], made[0]]
+        assert await store.definitions(ORG, 1) == [made[2]]
+        assert await store.definitions(OTHER_ORG, 10) == [made[3]]
+        assert await store.workers(ORG, 10) == [young, old]
+        assert await store.workers(ORG, 1) == [young]
+        assert await store.workers("nobody", 10) == []
+
     async def test_history_is_read_in_pages(self, open_store: OpenStore) -> None:
         """After a number, up to a limit, in order; and on as the history grows."""
         bench = await Bench.opened(open_store)
@@ -177,6 +204,44 @@ class Reading:
 
         assert await bench.store.news_for("w-1") == [(an_id(1), 5)]
         assert await bench.store.news_for("w-9") == []
+
+    async def test_the_backlog_is_what_could_be_claimed_now(self, open_store: OpenStore) -> None:
+        """By org and queue, the fullest first, with the moment the first of it could have been taken."""
+        bench = await Bench.opened(open_store)
+        made = [
+            an_execution(1, ready=Ready(since_at=START + 3)),
+            an_execution(2, ready=Ready(since_at=START + 1, not_before_at=START + 2)),
+            an_execution(3, ready=Ready(since_at=START, worker="w-1")),
+            an_execution(4, ready=Ready(since_at=START, not_before_at=START + 99)),
+            an_execution(5, ready=Ready(since_at=START + 4), queue="slow"),
+            an_execution(6, ready=Ready(since_at=START + 5), org=OTHER_ORG, state=State.STUCK),
+            an_execution(7, state=State.STUCK),
+            an_execution(8, state=State.STUCK),
+        ]
+        tasks = [
+            a_task(made[0], 1, scheduled_at=START + 6),
+            a_task(made[0], 2, scheduled_at=START, not_before_at=START + 7),
+            a_task(made[0], 3, scheduled_at=START, not_before_at=START + 99),
+            a_task(made[0], 4, scheduled_at=START, worker="w-1", attempt=1, started_at=START),
+            a_task(made[0], 5, scheduled_at=START, deferred=True, attempt=1),
+            a_task(made[5], 1, scheduled_at=START + 8, org=OTHER_ORG, queue="slow"),
+        ]
+        ready = {execution.id: execution for execution in made if execution.ready is not None}
+        assert await bench.store.backlog(START, 10) == Backlog(turns=[], tasks=[], stuck={})
+        await bench.write(new_executions=made, ready=ready, new_tasks=tasks)
+
+        found = await bench.store.backlog(START + 9, 10)
+        assert found.turns[0] == QueueDepth(ORG, "default", 2, START + 2)
+        assert {(turn.org, turn.queue): turn.waiting for turn in found.turns[1:]} == {
+            (ORG, "slow"): 1,
+            (OTHER_ORG, "default"): 1,
+        }
+        assert found.tasks == [
+            QueueDepth(ORG, "default", 2, START + 6),
+            QueueDepth(OTHER_ORG, "slow", 1, START + 8),
+        ]
+        assert found.stuck == {ORG: 2, OTHER_ORG: 1}
+        assert [len(part) for part in msgspec.structs.astuple(await bench.store.backlog(START + 9, 1))] == [1, 1, 1]
 
     async def test_inconsistencies_are_found(self, open_store: OpenStore) -> None:
         """Unread events (maybe what it waits for) without a ready row; waits for timers and tasks without a row."""

@@ -9,3 +9,8 @@ ON CONFLICT (org, kind, version) DO UPDATE SET build = excluded.build, registere
 SELECT d.org, d.kind, d.version, d.build, d.registered_at FROM unnest($1::text[], $2::text[]) AS wanted (org, kind)
 JOIN holdfast_definitions AS d ON d.org = wanted.org AND d.kind = wanted.kind
 ORDER BY d.org, d.kind, d.version;
+
+-- name: of_org
+-- What is deployed in an org, the version registered last first.
+SELECT org, kind, version, build, registered_at FROM holdfast_definitions WHERE org = $1::text
+ORDER BY kind, registered_at DESC, version LIMIT $2::bigint;

@@ -45,3 +45,13 @@ FROM holdfast_executions AS e
 CROSS JOIN LATERAL (
     SELECT * FROM holdfast_events AS v WHERE v.execution_id = e.id AND v.seq = e.last_seq OFFSET 0) AS v
 WHERE e.id = ANY ($1::text[]);
+
+-- name: whole
+-- The histories of some executions, each after a number and in order.
+SELECT wanted.no, v.seq, v.at, v.type, v.version, v.data
+FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[]) AS wanted (no, org, execution_id, after)
+CROSS JOIN LATERAL (
+    SELECT 1 FROM holdfast_executions AS e WHERE e.id = wanted.execution_id AND e.org = wanted.org OFFSET 0) AS e
+CROSS JOIN LATERAL (
+    SELECT * FROM holdfast_events AS v WHERE v.execution_id = wanted.execution_id AND v.seq > wanted.after
+    ORDER BY v.seq OFFSET 0) AS v;

@@ -291,3 +291,13 @@ CROSS JOIN LATERAL (
         ELSE false END) AS m
 WHERE p.unread OR m.kinds IS NOT NULL
 ORDER BY p.id;
+
+-- name: stuck
+-- How many executions of each org are stuck. From org to org by the index: counting all rows would take too long.
+WITH RECURSIVE orgs (org) AS (
+    (SELECT e.org FROM holdfast_executions AS e ORDER BY e.org LIMIT 1)
+    UNION ALL
+    SELECT (SELECT e.org FROM holdfast_executions AS e WHERE e.org > orgs.org ORDER BY e.org LIMIT 1)
+    FROM orgs WHERE orgs.org IS NOT NULL)
+SELECT f.org, (SELECT count(*) FROM holdfast_executions AS e WHERE e.org = f.org AND e.state = 'STUCK')
+FROM (SELECT org FROM orgs LIMIT $1::bigint) AS f WHERE f.org IS NOT NULL;

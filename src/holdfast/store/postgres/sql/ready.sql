@@ -30,6 +30,7 @@ CROSS JOIN LATERAL (
 JOIN holdfast_executions AS e ON e.id = r.execution_id
 WHERE r.worker IS NULL AND r.org = $1::text AND r.queue = $2::text
     AND (r.not_before_at <= $6::bigint OR (r.avoid_build IS NOT NULL AND r.avoid_build <> b.build))
+    AND (e.crashes >= $8::bigint) = $9::boolean
 ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT $7::bigint
 FOR NO KEY UPDATE OF e SKIP LOCKED;
 
@@ -43,6 +44,7 @@ CROSS JOIN LATERAL (
 JOIN holdfast_executions AS e ON e.id = r.execution_id
 WHERE r.worker IS NULL AND r.org = $1::text AND r.queue = $2::text
     AND (r.not_before_at <= $6::bigint OR (r.avoid_build IS NOT NULL AND r.avoid_build <> b.build))
+    AND (e.crashes >= $8::bigint) = $9::boolean
 ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT $7::bigint;
 
 -- name: claimable_queues
@@ -55,8 +57,10 @@ SELECT f.queue, count(*) FROM (
         CROSS JOIN LATERAL (
             SELECT b.build FROM unnest($3::text[], $4::text[], $5::text[]) AS b (kind, version, build)
             WHERE b.kind = r.kind AND b.version = r.version LIMIT 1) AS b
+        JOIN holdfast_executions AS e ON e.id = r.execution_id
         WHERE r.worker IS NULL AND r.org = $1::text AND r.queue = q.queue
             AND (r.not_before_at <= $6::bigint OR (r.avoid_build IS NOT NULL AND r.avoid_build <> b.build))
+            AND (e.crashes >= $8::bigint) = $9::boolean
         ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT $7::bigint) AS r
     ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT $7::bigint) AS f
 GROUP BY f.queue;
@@ -83,3 +87,8 @@ SELECT r.execution_id, e.last_seq
 FROM holdfast_ready AS r
 CROSS JOIN LATERAL (SELECT e.last_seq FROM holdfast_executions AS e WHERE e.id = r.execution_id OFFSET 0) AS e
 WHERE r.worker = $1::text AND r.news ORDER BY r.execution_id;
+
+-- name: backlog
+-- How many executions of each queue wait for a worker now, and since when; the fullest queues first.
+SELECT org, queue, count(*), min(greatest(since_at, not_before_at)) FROM holdfast_ready
+WHERE worker IS NULL AND not_before_at <= $1::bigint GROUP BY org, queue ORDER BY 3 DESC, 1, 2 LIMIT $2::bigint;

@@ -79,3 +79,9 @@ SELECT execution_id, task_no FROM holdfast_tasks WHERE worker = ANY ($1::text[])
 SELECT execution_id, task_no, org, kind, queue, priority, input, retry, timeouts, scheduled_at, not_before_at, attempt,
     nonce, worker, started_at, heartbeat_at, due_at, details, progress, last_failure, deferred
 FROM holdfast_tasks WHERE execution_id = $2::text AND org = $1::text ORDER BY task_no;
+
+-- name: backlog
+-- How many tasks of each queue wait for a worker now, and since when; the fullest queues first.
+SELECT org, queue, count(*), min(greatest(not_before_at, scheduled_at)) FROM holdfast_tasks
+WHERE worker IS NULL AND NOT deferred AND not_before_at <= $1::bigint
+GROUP BY org, queue ORDER BY 3 DESC, 1, 2 LIMIT $2::bigint;

@@ -34,3 +34,14 @@ tasks (worker) AS (
 SELECT h.worker FROM (SELECT worker FROM turns UNION SELECT worker FROM tasks) AS h
 WHERE h.worker IS NOT NULL AND NOT EXISTS (SELECT 1 FROM holdfast_workers AS w WHERE w.id = h.worker)
 ORDER BY h.worker;
+
+-- name: renew
+-- Keep a session that is alive, by the server's clock.
+UPDATE holdfast_workers AS w SET lease_until_at = greatest(w.lease_until_at, now.at + $2::bigint)
+FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS at) AS now
+WHERE w.id = $1::text AND w.lease_until_at > now.at RETURNING true;
+
+-- name: of_org
+-- The worker sessions of an org, the youngest first.
+SELECT id, org, host, pid, started_at, lease_until_at FROM holdfast_workers WHERE org = $1::text
+ORDER BY started_at DESC, id LIMIT $2::bigint;

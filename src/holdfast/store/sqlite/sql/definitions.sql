@@ -9,3 +9,8 @@ SELECT org, kind, version, build, registered_at
 FROM (VALUES /*row*/(?, ?)/*end*/) AS wanted
 CROSS JOIN holdfast_definitions ON org = wanted.column1 AND kind = wanted.column2
 ORDER BY org, kind, version;
+
+-- name: of_org
+-- What is deployed in an org, the version registered last first.
+SELECT org, kind, version, build, registered_at FROM holdfast_definitions WHERE org = ?
+ORDER BY kind, registered_at DESC, version LIMIT ?;

@@ -180,3 +180,13 @@ WHERE e.org = ? AND e.state IN ('OPEN', 'STUCK') AND e.last_seq = e.seen_seq
                     WHERE s.execution_id = e.id AND s.wait_no = -p.promise_no)))
     )
 ORDER BY e.id;
+
+-- name: stuck
+-- How many executions of each org are stuck. From org to org by the index: counting all rows would take too long.
+WITH RECURSIVE orgs (org) AS (
+    SELECT min(org) FROM holdfast_executions
+    UNION ALL
+    SELECT (SELECT min(e.org) FROM holdfast_executions AS e WHERE e.org > orgs.org) FROM orgs WHERE orgs.org IS NOT NULL
+    LIMIT ?)
+SELECT org, (SELECT count(*) FROM holdfast_executions AS e WHERE e.org = orgs.org AND e.state = 'STUCK')
+FROM orgs WHERE org IS NOT NULL;

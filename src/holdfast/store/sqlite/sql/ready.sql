@@ -18,6 +18,7 @@ FROM holdfast_ready AS r CROSS JOIN builds AS b ON b.kind = r.kind AND b.version
 CROSS JOIN holdfast_executions AS e ON e.id = r.execution_id
 WHERE r.worker IS NULL AND r.org = ? AND r.queue = ?
     AND (r.not_before_at <= ? OR (r.avoid_build IS NOT NULL AND r.avoid_build <> b.build))
+    AND (e.crashes >= ?) = ?
 ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT ?;
 
 -- name: held
@@ -33,3 +34,8 @@ SELECT min(not_before_at) FROM holdfast_ready WHERE worker IS NULL AND not_befor
 SELECT r.execution_id, e.last_seq
 FROM holdfast_ready AS r CROSS JOIN holdfast_executions AS e ON e.id = r.execution_id
 WHERE r.worker = ? AND r.news = 1 ORDER BY r.execution_id;
+
+-- name: backlog
+-- How many executions of each queue wait for a worker now, and since when; the fullest queues first.
+SELECT org, queue, count(*), min(max(since_at, not_before_at)) FROM holdfast_ready
+WHERE worker IS NULL AND not_before_at <= ? GROUP BY org, queue ORDER BY 3 DESC, 1, 2 LIMIT ?;

@@ -60,3 +60,8 @@ SELECT min(due_at) FROM holdfast_tasks WHERE due_at IS NOT NULL;
 -- When the next delayed task becomes claimable.
 SELECT min(not_before_at) FROM holdfast_tasks
 WHERE worker IS NULL AND deferred = 0 AND not_before_at > 0 AND not_before_at > ?;
+
+-- name: backlog
+-- How many tasks of each queue wait for a worker now, and since when; the fullest queues first.
+SELECT org, queue, count(*), min(max(not_before_at, scheduled_at)) FROM holdfast_tasks
+WHERE worker IS NULL AND deferred = 0 AND not_before_at <= ? GROUP BY org, queue ORDER BY 3 DESC, 1, 2 LIMIT ?;

@@ -20,3 +20,8 @@ SELECT DISTINCT worker FROM holdfast_tasks WHERE worker IS NOT NULL AND worker N
 -- name: expired
 -- Worker sessions whose lease has run out.
 SELECT id, org, host, pid, started_at, lease_until_at FROM holdfast_workers WHERE lease_until_at <= ? ORDER BY id;
+
+-- name: of_org
+-- The worker sessions of an org, the youngest first.
+SELECT id, org, host, pid, started_at, lease_until_at FROM holdfast_workers WHERE org = ?
+ORDER BY started_at DESC, id LIMIT ?;

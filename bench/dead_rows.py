@@ -1,0 +1,108 @@
+"""Claims from a queue through which very many rows have gone while somebody kept PostgreSQL from clearing them away.
+
+A transaction that reads for an hour holds back the cleaning of all tables. Meanwhile rows are put on the queue, claimed
+and removed; autovacuum runs, and may take none of them. Measured is the claim of the rows that wait now: before, with
+all the dead rows in the way, and after the reader has ended and autovacuum has come by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import asyncpg
+
+from bench.claiming import KIND, VERSION, claim_ms, plan_of_claim, prepare, turn_claim
+from bench.figures import Figure, percentile
+from bench.loading import HEAD, READY, copy, head, ids, ready
+from bench.setting import Setting
+
+FULL = {"dead": 500_000, "closed": 200_000, "at_once": 2_000, "waiting": 100, "samples": 100, "patience_s": 180.0}
+QUICK = {"dead": 20_000, "closed": 20_000, "at_once": 1_000, "waiting": 100, "samples": 20, "patience_s": 5.0}
+
+_INSERT = (
+    "INSERT INTO holdfast_ready (execution_id, org, queue, priority, kind, version, since_at, not_before_at, news) "
+    f"SELECT 'dead-' || lpad((n + $1)::text, 12, '0'), 'default', 'default', 0, '{KIND}', '{VERSION}', $3 + n, 0, true "
+    "FROM generate_series(1, $2::bigint) AS n"
+)
+_CLAIM = "UPDATE holdfast_ready SET worker = 'w' WHERE worker IS NULL AND execution_id LIKE 'dead-%'"
+_DELETE = "DELETE FROM holdfast_ready WHERE worker = 'w'"
+_DEAD = "SELECT n_dead_tup FROM pg_stat_user_tables WHERE relname = 'holdfast_ready'"
+
+
+def run(setting: Setting) -> list[Figure]:
+    return asyncio.run(_run(setting))
+
+
+async def _run(setting: Setting) -> list[Figure]:
+    url = setting.url()
+    await prepare(url)
+    connection, reader = await asyncpg.connect(url), await asyncpg.connect(url)
+    try:
+        await _fill(connection, setting["waiting"], setting["closed"])
+        before = await _p50(connection, setting)
+        await reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        await reader.fetchval("SELECT count(*) FROM holdfast_ready")
+        await _churn(connection, setting)
+        amid = await _p50(connection, setting)
+        setting.tell(f"{setting['dead']:,} dead rows: {before:.2f} ms before, {amid:.2f} ms amid them")
+        setting.tell("the plan of a claim:\n" + await plan_of_claim(connection))
+        await reader.execute("ROLLBACK")
+        freed = await _p50(connection, setting)
+        cleared_s = await _until_cleared(connection, setting)
+        after = await _p50(connection, setting)
+    finally:
+        await reader.close()
+        await connection.close()
+    setting.tell(f"{freed:.2f} ms when the reader has gone, {after:.2f} ms after {cleared_s:.0f} s")
+    return [
+        Figure(
+            name="claim amid dead rows, p50",
+            figure=amid,
+            unit="ms",
+            yardstick=before,
+            yardstick_name="before, ms",
+            at_most=2.0,
+            of_ratio=True,
+        ),
+        Figure(name="claim when the reader has gone, p50", figure=freed, unit="ms"),
+        Figure(name="claim after autovacuum, p50", figure=after, unit="ms"),
+        Figure(name="until autovacuum had cleared them", figure=cleared_s, unit="s"),
+    ]
+
+
+async def _p50(connection: Any, setting: Setting) -> float:
+    await claim_ms(connection, turn_claim(("default",)), 2, 10)
+    return percentile(await claim_ms(connection, turn_claim(("default",)), setting["samples"], 10), 50)
+
+
+async def _fill(connection: Any, waiting: int, closed: int) -> None:
+    """Those that wait, and many that are over: a planner must not find it cheap to begin with all executions."""
+    old = ids(closed, time.time_ns() // 1000 - 30 * 24 * 3_600_000_000, 1_000)
+    over = (head(key, at, kind=KIND, version=VERSION, state="COMPLETED") for key, at in old)
+    await copy(connection, "holdfast_executions", HEAD, over)
+    # Younger than all that is churned: those were before them in the queue.
+    first_us = time.time_ns() // 1000 - 60_000_000
+    made = list(ids(waiting, first_us, 10))
+    await copy(connection, "holdfast_executions", HEAD, (head(key, at, kind=KIND, version=VERSION) for key, at in made))
+    await copy(connection, "holdfast_ready", READY, (ready(key, at, kind=KIND, version=VERSION) for key, at in made))
+    await connection.execute("VACUUM ANALYZE")
+
+
+async def _churn(connection: Any, setting: Setting) -> None:
+    since_at = time.time_ns() // 1000 - 3_600_000_000
+    for done in range(0, setting["dead"], setting["at_once"]):
+        await connection.execute(_INSERT, done, setting["at_once"], since_at + done)
+        await connection.execute(_CLAIM)
+        await connection.execute(_DELETE)
+
+
+async def _until_cleared(connection: Any, setting: Setting) -> float:
+    """Autovacuum looks once a minute, by default."""
+    began = time.monotonic()
+    while (await connection.fetchval(_DEAD)) > setting["dead"] // 10:
+        if time.monotonic() - began > setting["patience_s"]:
+            break
+        await asyncio.sleep(0.5)
+    return time.monotonic() - began

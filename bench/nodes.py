@@ -1,0 +1,124 @@
+"""Two worker processes against one: how much more work they do on the same database.
+
+A backlog is there before any worker is: workflows of one step, of one task, and of one step that waits. The workers
+begin together, and the rate is that of the ends recorded in the database, without the first and the last tenth. Steps
+that do nothing measure the processors, which workers and server share: two workers can't be faster than the machine.
+Steps that wait, few at a time on each worker, measure whether one worker gets in the other's way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import time
+from collections.abc import Callable
+from multiprocessing.synchronize import Event
+from typing import Any
+
+from bench.figures import Figure
+from bench.load import by_callers
+from bench.server import connected
+from bench.setting import Setting, config
+from bench.throughput import increment_task, one_step, one_task
+from holdfast import Client, Engine, Status, WorkflowContext, workflow
+
+FULL = {"one_step": 20_000, "one_task": 10_000, "waiting": 8_000, "slots_of_waiting": 20}
+QUICK = {"one_step": 1_500, "one_task": 800, "waiting": 400, "slots_of_waiting": 20}
+
+_WAIT_S = 0.005
+_PATIENCE_S = 300.0
+_TURN_SLOTS = 200
+
+
+async def wait_a_moment(number: int) -> int:
+    await asyncio.sleep(_WAIT_S)
+    return number
+
+
+@workflow
+async def waiting_step(ctx: WorkflowContext, number: int) -> int:
+    return await ctx.run(wait_a_moment, number)
+
+
+def run(setting: Setting) -> list[Figure]:
+    figures = []
+    for name, flow, slots in (
+        ("one-step workflows", one_step, _TURN_SLOTS),
+        ("one-task workflows", one_task, _TURN_SLOTS),
+        ("one-step workflows that wait", waiting_step, setting["slots_of_waiting"]),
+    ):
+        key = {one_step: "one_step", one_task: "one_task", waiting_step: "waiting"}[flow]
+        one, two = (_drain(setting.url(f"{key}_{workers}"), flow, setting[key], workers, slots) for workers in (1, 2))
+        setting.tell(f"{name}: {one:,.0f}/s by one worker, {two:,.0f}/s by two")
+        figures.append(
+            Figure(
+                name=f"{name}, two workers",
+                figure=two,
+                unit="workflows/s",
+                yardstick=one,
+                yardstick_name="by one worker",
+                at_least=1.5,
+                of_ratio=True,
+            )
+        )
+    return figures
+
+
+def _drain(url: str, flow: Callable[..., Any], count: int, workers: int, slots: int) -> float:
+    """Workflows per second, by the moments at which they were closed."""
+    asyncio.run(_fill(url, flow, count))
+    spawn = multiprocessing.get_context("spawn")
+    go, enough = spawn.Event(), spawn.Event()
+    ready = [spawn.Event() for _ in range(workers)]
+    processes = [spawn.Process(target=_work, args=(url, slots, each, go, enough)) for each in ready]
+    for process in processes:
+        process.start()
+    try:
+        for each in ready:
+            each.wait(_PATIENCE_S)
+        go.set()
+        asyncio.run(_until_closed(url, count))
+    finally:
+        enough.set()
+        for process in processes:
+            process.join(_PATIENCE_S)
+    return asyncio.run(connected(url, _rate))
+
+
+async def _fill(url: str, flow: Callable[..., Any], count: int) -> None:
+    async with _worker(url, _TURN_SLOTS):
+        pass  # a kind has to be known before it can be started
+    async with Engine(url, config=config()) as engine:
+        client: Client = engine.client
+        await by_callers(500, count, lambda number: client.start_workflow(flow, number))
+
+
+async def _until_closed(url: str, count: int) -> None:
+    give_up_at = time.monotonic() + _PATIENCE_S
+    async with Engine(url, config=config()) as engine:
+        while (await engine.client.count_workflows()).get(Status.COMPLETED, 0) < count:
+            if time.monotonic() > give_up_at:
+                raise TimeoutError("the workers do not get done")
+            await asyncio.sleep(0.1)
+
+
+async def _rate(connection: Any) -> float:
+    closed = [row[0] for row in await connection.fetch("SELECT closed_at FROM holdfast_executions ORDER BY closed_at")]
+    first, last = len(closed) // 10, len(closed) * 9 // 10
+    return (last - first) / ((closed[last] - closed[first]) / 1e6)
+
+
+def _work(url: str, slots: int, ready: Event, go: Event, enough: Event) -> None:
+    ready.set()
+    go.wait(_PATIENCE_S)
+    asyncio.run(_work_until(url, slots, enough))
+
+
+async def _work_until(url: str, slots: int, enough: Event) -> None:
+    async with _worker(url, slots):
+        await asyncio.to_thread(enough.wait, _PATIENCE_S)
+
+
+def _worker(url: str, slots: int) -> Engine:
+    workflows = [one_step, one_task, waiting_step]
+    return Engine(url, workflows=workflows, tasks=[increment_task], config=config(turn_slots=slots))

@@ -1,0 +1,151 @@
+"""Workers and callers in other processes, over gRPC.
+
+One process has the engine and its gRPC door. First a worker in another process runs workflows of one task (and of one
+step) that are started next to the engine; then callers in another process send signal-with-start, one call at a time
+each. The yardstick is the same door's health check: what a call costs that does nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from multiprocessing.connection import Connection
+from typing import Any
+
+from bench.figures import Figure
+from bench.load import by_callers
+from bench.setting import Setting, config
+from bench.throughput import increment_task, one_step, one_task
+from holdfast import Engine, RemoteWorker, WorkflowContext, workflow
+from holdfast.api.auth import open_authenticator
+from holdfast.api.grpc.server import GrpcServer
+from holdfast.api.grpc.settings import GrpcSettings
+from holdfast.wire.grpc import holdfast_pb2 as pb
+
+FULL = {"callers": 256, "workflows": 10_000, "warm_up": 1_000, "calls": 10_000, "call_callers": 64}
+QUICK = {"callers": 256, "workflows": 1_500, "warm_up": 500, "calls": 2_000, "call_callers": 64}
+
+SIGNAL = "/holdfast.v1.WorkflowDispatch/SignalWithStartWorkflow"
+HEALTH = "/grpc.health.v1.Health/Check"
+
+
+@workflow
+async def mailbox(ctx: WorkflowContext) -> None:
+    while True:
+        await ctx.wait_for_signal("letter", int)
+
+
+def run(setting: Setting) -> list[Figure]:
+    tasks_s, steps_s, calls = asyncio.run(_measure(setting))
+    count = setting["workflows"]
+    return [
+        Figure(name="one-task workflows, remote worker", figure=count / tasks_s, unit="workflows/s"),
+        Figure(name="one-step workflows, remote worker", figure=count / steps_s, unit="workflows/s"),
+        Figure(
+            name="signal-with-start calls",
+            figure=calls["signals"],
+            unit="calls/s",
+            yardstick=calls["checks"],
+            yardstick_name="health checks/s",
+        ),
+    ]
+
+
+async def _measure(setting: Setting) -> tuple[float, float, dict[str, float]]:
+    callers, warm_up, count = setting["callers"], setting["warm_up"], setting["workflows"]
+    async with Engine(setting.url(), config=config()) as engine, _door(engine) as door, _process(_work, door.url):
+        seconds = []
+        for kind in (one_task, one_step):
+
+            async def call(number: int, kind: Any = kind) -> None:
+                handle = await engine.client.start_workflow(kind, number)
+                assert await handle.result() == number + 1
+
+            await by_callers(callers, warm_up, call)
+            seconds.append((await by_callers(callers, count, call)).seconds)
+            setting.tell(f"{count / seconds[-1]:,.0f} workflows/s of {kind.__name__} with a remote worker")
+        async with _process(_ask, door.address, setting["calls"], setting["call_callers"]) as caller:
+            caller.send("go")
+            calls: dict[str, float] = await asyncio.to_thread(caller.recv)
+        setting.tell(f"{calls['signals']:,.0f} signal-with-start calls/s, {calls['checks']:,.0f} health checks/s")
+        return seconds[0], seconds[1], calls
+
+
+@asynccontextmanager
+async def _door(engine: Engine) -> AsyncIterator[GrpcServer]:
+    guard = await open_authenticator(engine.nouns().keys)
+    door = GrpcServer(engine.nouns(), guard, GrpcSettings(port=0), token_key=engine.token_key)
+    await door.start()
+    try:
+        yield door
+    finally:
+        await door.stop()
+
+
+@asynccontextmanager
+async def _process(role: Any, *arguments: Any) -> AsyncIterator[Connection]:
+    """Another process that has said that it is ready; it goes when its end of the pipe is closed."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=role, args=(theirs, *arguments), daemon=True)
+    process.start()
+    theirs.close()
+    try:
+        assert await asyncio.to_thread(ours.recv) == "ready"
+        yield ours
+    finally:
+        ours.close()
+        await asyncio.to_thread(process.join, 10)
+
+
+def _work(test: Connection, url: str) -> None:
+    async def work() -> None:
+        async with RemoteWorker(url, workflows=[one_task, one_step, mailbox], tasks=[increment_task]):
+            test.send("ready")
+            while True:
+                await asyncio.to_thread(test.recv)
+
+    try:
+        asyncio.run(work())
+    except EOFError:
+        return
+
+
+def _ask(test: Connection, target: str, count: int, callers: int) -> None:
+    import grpc  # noqa: PLC0415 - only this process calls
+    from grpc_health.v1 import health_pb2  # noqa: PLC0415
+
+    async def ask() -> dict[str, float]:
+        async with grpc.aio.insecure_channel(target) as channel:
+            signal = channel.unary_unary(
+                SIGNAL,
+                pb.SignalWithStartWorkflowRequest.SerializeToString,
+                pb.SignalWithStartWorkflowResponse.FromString,
+            )
+            check = channel.unary_unary(
+                HEALTH, health_pb2.HealthCheckRequest.SerializeToString, health_pb2.HealthCheckResponse.FromString
+            )
+
+            async def send(number: int) -> None:
+                await signal(
+                    pb.SignalWithStartWorkflowRequest(
+                        workflow_id=f"box-{number % 1_000}",
+                        workflow_kind="mailbox",
+                        signal_name="letter",
+                        signal_value=b"%d" % number,
+                    )
+                )
+
+            async def look(_: int) -> None:
+                await check(health_pb2.HealthCheckRequest())
+
+            await by_callers(callers, count // 10, send)
+            signals = await by_callers(callers, count, send)
+            checks = await by_callers(callers, count, look)
+            return {"signals": count / signals.seconds, "checks": count / checks.seconds}
+
+    test.send("ready")
+    test.recv()
+    test.send(asyncio.run(ask()))

@@ -1,0 +1,1 @@
+"""The doors for programs elsewhere: REST and gRPC, thin over the contract."""

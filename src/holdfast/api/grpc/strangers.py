@@ -1,0 +1,35 @@
+"""Payloads from strangers: the same rules as for REST, named by the message's own field."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from google.protobuf.descriptor import FieldDescriptor
+
+from holdfast.api.rest.documents import check_document
+from holdfast.config import ServerConfig
+from holdfast.errors import InvalidRequest, MalformedBody
+
+_RULES: Final = ServerConfig()
+_NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+
+
+def payload_fields(cls: Any) -> tuple[str, ...]:
+    """The fields of a message that carry payloads: all that are bytes."""
+    return tuple(field.name for field in cls.DESCRIPTOR.fields if field.type == FieldDescriptor.TYPE_BYTES)
+
+
+def check_payloads(message: Any, fields: tuple[str, ...]) -> None:
+    """Raises InvalidRequest."""
+    for field in fields:
+        data = getattr(message, field)
+        if not data:
+            continue
+        try:
+            check_document(data, _RULES)
+        except MalformedBody as error:
+            why = error.message.replace("the body", field, 1)
+            raise InvalidRequest(why if field in why else f"{field}: {why}", field=field) from None
+        if _NUL.search(data):
+            raise InvalidRequest(f"{field} has the character NUL in a text, which databases can't keep", field=field)

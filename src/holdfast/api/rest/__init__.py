@@ -1,0 +1,1 @@
+"""The HTTP door: routing, bodies, problems, streams."""

@@ -1,0 +1,35 @@
+"""The server about itself."""
+
+from __future__ import annotations
+
+from holdfast.api.rest.calls import Call
+from holdfast.errors import RouteNotFound
+from holdfast.wire.rest import system_views as sv
+
+
+async def who_am_i(call: Call) -> sv.MeView:
+    who = call.principal
+    assert who is not None, "the operation has a role"
+    return sv.MeView(org=who.org, role=who.role, key_id=who.key_id, payload_bytes=call.nouns.payload_bytes)
+
+
+async def metrics(call: Call) -> bytes:
+    who = call.principal
+    if call.nouns.metrics is None:
+        raise RouteNotFound("this server counts nothing: TelemetryConfig(metrics=True) would")
+    page: str = await call.nouns.metrics.page(None if who is None or who.key_id is None else who.org)
+    return page.encode()
+
+
+async def recover(call: Call) -> sv.RecoveryView:
+    return sv.recovery_view(await call.nouns.upkeep.recover(call.org))
+
+
+async def healthz(call: Call) -> sv.HealthView:  # noqa: ARG001 - every handler takes one
+    return sv.HealthView(status="alive")
+
+
+async def readyz(call: Call) -> sv.HealthView:
+    """Asks the database something small; what it raises is the answer."""
+    await call.nouns.messages.events("default", None, None, 1)
+    return sv.HealthView(status="ready")

@@ -1,0 +1,205 @@
+"""Where a command works: on a server, or directly on a database. Both give a `Client`.
+
+`connected` puts the options on a command and hands it a `Door`. Nothing is opened before the door is used.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from holdfast.cli.main import debug_option
+
+if TYPE_CHECKING:
+    from holdfast.cli.engines import OperatorEngine
+    from holdfast.cli.output import Output
+    from holdfast.client.client import Client
+    from holdfast.client.remote.caller import Caller
+    from holdfast.model.executions import Execution
+
+T = TypeVar("T")
+DEFAULT_FILE = Path("holdfast.db")
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+
+
+class Door:
+    """A server or a database, an org, and how to answer."""
+
+    def __init__(self, *, server: str | None, api_key: str | None, db: str | None, org: str, as_json: bool) -> None:
+        from holdfast.cli.output import Output
+
+        self.server, self.db = place_of(server, db)
+        self.api_key = api_key
+        self.org = org
+        self.out: Output = Output(as_json=as_json)
+
+    @property
+    def name(self) -> str:
+        """For people: never with a password."""
+        return self.server if self.server is not None else shown_url(self.db or "")
+
+    def run(self, work: Callable[[Client], Awaitable[T]]) -> T:
+        """Open, do the work, close."""
+        return self._run(work, looking=False)
+
+    def look(self, work: Callable[[Client], Awaitable[T]]) -> T:
+        """The same for work that only reads: nothing that is due is done by the way."""
+        return self._run(work, looking=True)
+
+    def _run(self, work: Callable[[Client], Awaitable[T]], *, looking: bool) -> T:
+        import asyncio
+
+        async def opened() -> T:
+            async with self.client(looking=looking) as client:
+                return await work(client)
+
+        return asyncio.run(opened())
+
+    @asynccontextmanager
+    async def client(self, *, looking: bool = False) -> AsyncIterator[Client]:
+        if self.server is None:
+            async with self.engine(looking=looking) as engine:
+                yield engine.client
+            return
+        from holdfast.client.client import Client
+
+        async with Client.connect(self.server, api_key=self.api_key, org=self.org) as client:
+            yield client
+
+    @asynccontextmanager
+    async def caller(self) -> AsyncIterator[tuple[Caller, str]]:
+        """For what a Client has no words for: calls to the server, and the path of the org that the key is for."""
+        from holdfast.client.remote.caller import Caller, escaped
+        from holdfast.wire.rest.system_views import MeView
+
+        assert self.server is not None
+        caller = Caller(self.server, self.api_key)
+        try:
+            me = await caller.get("/api/me", MeView)
+            yield caller, f"/api/orgs/{escaped(self.org if me.key_id is None else me.org)}"
+        finally:
+            await caller.close()
+
+    @asynccontextmanager
+    async def engine(self, *, looking: bool = False, **options: Any) -> AsyncIterator[OperatorEngine]:
+        """An engine that runs nothing unless it is given workflows. It leaves the schema as it is: other versions may
+        be at work, and looking at a database must not end that."""
+        from holdfast.cli.engines import LookingEngine, OperatorEngine
+        from holdfast.config import EngineConfig, StoreConfig
+
+        assert self.db is not None
+        check_file(self.db)
+        options.setdefault("config", EngineConfig(store=StoreConfig(migrate=False)))
+        kind = LookingEngine if looking else OperatorEngine
+        async with kind(self.db, org=self.org, **options) as engine:
+            yield engine
+
+
+def place_of(server: str | None, db: str | None) -> tuple[str | None, str | None]:
+    """The server or the database to work on: options count more than the environment, and that more than a file."""
+    if server and db:
+        raise click.UsageError("Give --server or --db, not both.")
+    if not server and not db:
+        server = os.environ.get("HOLDFAST_SERVER")
+        db = None if server else os.environ.get("HOLDFAST_DATABASE_URL")
+    if server:
+        return server, None
+    if db:
+        return None, database_url(db)
+    if DEFAULT_FILE.exists():
+        return None, f"sqlite:///{DEFAULT_FILE}"
+    raise click.UsageError(
+        "No server and no database is named: give --server URL or --db URL, set HOLDFAST_SERVER or "
+        f"HOLDFAST_DATABASE_URL, or come here where a file {DEFAULT_FILE} is."
+    )
+
+
+def database_url(given: str) -> str:
+    """A path is as good as a URL. What has a scheme, if only half of one, is left to whoever reads URLs."""
+    return given if re.match(r"[a-zA-Z][\w+.-]+:", given) else f"sqlite:///{given}"
+
+
+def check_file(url: str) -> None:
+    """A look at a database that is not there must not make one."""
+    from holdfast.assembly import database_file, open_store
+    from holdfast.config import EngineConfig
+    from holdfast.errors import InvalidDatabaseUrl
+
+    if not url.startswith("sqlite:"):
+        return
+    open_store(url, EngineConfig())  # reads the URL and opens nothing
+    path = database_file(url)
+    if path is None:
+        raise InvalidDatabaseUrl("a database in memory belongs to the process that made it: name a file", field="db")
+    if not path.exists():
+        raise InvalidDatabaseUrl(
+            f"there is no database {path}: check the path; `holdfast dev APP` and `holdfast migrate URL` make one",
+            field="db",
+        )
+
+
+def shown_url(url: str) -> str:
+    """A URL without user and password."""
+    return re.sub(r"//[^/@]*@", "//", url).partition("?")[0]
+
+
+async def found(client: Client, given: str) -> Execution:
+    """The execution that an execution id names, or a workflow id: its open execution, or the last one."""
+    from holdfast.errors import ExecutionNotFound
+
+    if _UUID.fullmatch(given):
+        try:
+            return await client.executions.get(client.org, given)
+        except ExecutionNotFound:
+            pass  # a workflow id may look like that, too
+    try:
+        return await client.executions.find(client.org, given)
+    except ExecutionNotFound:
+        raise ExecutionNotFound(
+            f"no execution id and no workflow id {given!r} in org {client.org!r}: `holdfast workflow list` shows what "
+            "there is"
+        ) from None
+
+
+_OPTIONS = (
+    click.option("--server", metavar="URL", help="Work on this server [env: HOLDFAST_SERVER]."),
+    click.option(
+        "--api-key", metavar="KEY", envvar="HOLDFAST_API_KEY", help="For the server [env: HOLDFAST_API_KEY, better]."
+    ),
+    click.option(
+        "--db",
+        metavar="URL",
+        help="Work on this database: sqlite:///file.db, a path, postgresql://… "
+        "[env: HOLDFAST_DATABASE_URL; default: ./holdfast.db].",
+    ),
+    click.option(
+        "--org",
+        default="default",
+        envvar="HOLDFAST_ORG",
+        show_default=True,
+        help="Whose workflows [env: HOLDFAST_ORG].",
+    ),
+    click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts."),
+)
+
+
+def connected(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Options of every command that works on a server or a database; it gets a `Door` as its first argument."""
+
+    @functools.wraps(command)
+    def with_door(
+        *, server: str | None, api_key: str | None, db: str | None, org: str, as_json: bool, **options: Any
+    ) -> Any:
+        return command(Door(server=server, api_key=api_key, db=db, org=org, as_json=as_json), **options)
+
+    wrapped: Callable[..., Any] = debug_option(with_door)
+    for option in reversed(_OPTIONS):
+        wrapped = option(wrapped)
+    return wrapped

@@ -1,0 +1,82 @@
+"""API keys of one org, on the database or by way of a server: the same calls, the same answers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from holdfast.client.remote.caller import Caller, escaped
+from holdfast.contract.keys import CreateKey, Keys, RevokeKey, RotateKey
+from holdfast.model.keys import Role
+from holdfast.wire.rest import key_views as kv
+from holdfast.wire.rest.bodies import NoBody
+
+if TYPE_CHECKING:
+    from holdfast.cli.doors import Door
+
+
+class Keyring(Protocol):
+    async def create(self, name: str, role: Role, expires_in_s: float | None) -> kv.KeyMadeView: ...
+
+    async def page(self, before: str | None, limit: int) -> tuple[kv.KeyView, ...]: ...
+
+    async def revoke(self, key_id: str) -> kv.KeyView: ...
+
+    async def rotate(self, key_id: str, overlap_s: float) -> kv.KeyMadeView: ...
+
+
+class DatabaseKeys:
+    """Whoever has the database may make the first key, and any other."""
+
+    def __init__(self, keys: Keys, org: str) -> None:
+        self._keys = keys
+        self._org = org
+
+    async def create(self, name: str, role: Role, expires_in_s: float | None) -> kv.KeyMadeView:
+        request = CreateKey(org=self._org, name=name, role=role, expires_in_s=expires_in_s)
+        return kv.key_made_view(await self._keys.create(request))
+
+    async def page(self, before: str | None, limit: int) -> tuple[kv.KeyView, ...]:
+        return tuple(kv.key_view(found) for found in await self._keys.list(self._org, before, limit))
+
+    async def revoke(self, key_id: str) -> kv.KeyView:
+        return kv.key_view(await self._keys.revoke(RevokeKey(org=self._org, key_id=key_id)))
+
+    async def rotate(self, key_id: str, overlap_s: float) -> kv.KeyMadeView:
+        request = RotateKey(org=self._org, key_id=key_id, overlap_s=overlap_s)
+        return kv.key_made_view(await self._keys.rotate(request))
+
+
+class ServerKeys:
+    """With an admin's key, those of its org."""
+
+    def __init__(self, caller: Caller, org_path: str) -> None:
+        self._caller = caller
+        self._path = f"{org_path}/keys"
+
+    async def create(self, name: str, role: Role, expires_in_s: float | None) -> kv.KeyMadeView:
+        body = kv.CreateKeyBody(name=name, role=role, expires_in_seconds=expires_in_s)
+        # Not sent twice: a second key that nobody has seen would be left behind.
+        return await self._caller.post(self._path, body, kv.KeyMadeView, repeatable=False)
+
+    async def page(self, before: str | None, limit: int) -> tuple[kv.KeyView, ...]:
+        query = {"before": before, "limit": limit}
+        return (await self._caller.get(self._path, kv.KeyList, query)).keys
+
+    async def revoke(self, key_id: str) -> kv.KeyView:
+        return await self._caller.post(f"{self._path}/{escaped(key_id)}/revoke", NoBody(), kv.KeyView)
+
+    async def rotate(self, key_id: str, overlap_s: float) -> kv.KeyMadeView:
+        body = kv.RotateKeyBody(overlap_seconds=overlap_s)
+        return await self._caller.post(f"{self._path}/{escaped(key_id)}/rotate", body, kv.KeyMadeView, repeatable=False)
+
+
+@asynccontextmanager
+async def opened(door: Door) -> AsyncIterator[Keyring]:
+    if door.server is None:
+        async with door.engine(looking=True) as engine:
+            yield DatabaseKeys(engine.keys, door.org)
+    else:
+        async with door.caller() as (caller, org_path):
+            yield ServerKeys(caller, org_path)

@@ -1,0 +1,85 @@
+"""What the commands that run until they are stopped share: signals, the log, and the worker's settings."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from holdfast.cli.exits import INTERRUPTED
+from holdfast.config import EngineConfig, StoreConfig, WorkerConfig
+
+TOGETHER_S = 0.5
+_STOPS = (signal.SIGINT, signal.SIGTERM)
+
+
+@asynccontextmanager
+async def stop_signals() -> AsyncIterator[asyncio.Event]:
+    """An event that is set by the first Ctrl-C or SIGTERM; one more ends the process at once. Two that come together
+    are one: some send a signal to a process and to its group."""
+    loop = asyncio.get_running_loop()
+    stopped = asyncio.Event()
+    stopped_at = 0.0
+
+    def stop() -> None:
+        nonlocal stopped_at
+        if not stopped.is_set():
+            stopped_at = loop.time()
+        elif loop.time() - stopped_at > TOGETHER_S:
+            print("stopped at once; what was running is taken over by another worker", file=sys.stderr, flush=True)
+            os._exit(INTERRUPTED)
+        stopped.set()
+
+    before = {}
+    for name in _STOPS:
+        try:
+            loop.add_signal_handler(name, stop)
+        except (NotImplementedError, RuntimeError):  # Windows
+            before[name] = signal.signal(name, lambda *_: loop.call_soon_threadsafe(stop))
+    try:
+        yield stopped
+    finally:
+        for name in _STOPS:
+            with suppress(NotImplementedError, RuntimeError):
+                loop.remove_signal_handler(name)
+        for name, handler in before.items():
+            signal.signal(name, handler)
+
+
+def show_log(*, verbose: bool) -> None:
+    """The log of the application and the engine on standard error, unless the application has set one up."""
+    if logging.getLogger().handlers:
+        return
+    logging.basicConfig(
+        level=logging.DEBUG if verbose else logging.INFO,
+        format="%(asctime)s %(levelname)-7s %(name)s: %(message)s",
+        datefmt="%H:%M:%S",
+        stream=sys.stderr,
+    )
+    if not verbose:
+        logging.getLogger("holdfast.access").setLevel(
+            logging.WARNING
+        )  # a line for every request is for who asks for it
+
+
+def engine_config(
+    *,
+    queues: tuple[str, ...] = (),
+    turn_slots: int | None = None,
+    task_slots: int | None = None,
+    grace_s: float | None = None,
+    migrate: bool = True,
+) -> EngineConfig:
+    """The defaults, but for what was said."""
+    base = WorkerConfig()
+    worker = WorkerConfig(
+        queues=queues or base.queues,
+        turn_slots=base.turn_slots if turn_slots is None else turn_slots,
+        task_slots=base.task_slots if task_slots is None else task_slots,
+        shutdown_grace_s=base.shutdown_grace_s if grace_s is None else grace_s,
+    )
+    return EngineConfig(store=StoreConfig(migrate=migrate), worker=worker)

@@ -1,0 +1,92 @@
+"""`holdfast server`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from holdfast.cli.doors import place_of, shown_url
+from holdfast.cli.main import debug_option
+from holdfast.cli.serving import listening
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.option(
+    "--db",
+    metavar="URL",
+    help="sqlite:///file.db, a path, postgresql://… [env: HOLDFAST_DATABASE_URL; default: ./holdfast.db].",
+)
+@listening
+@click.option(
+    "--auth",
+    type=click.Choice(["auto", "keys", "dev"]),
+    default="auto",
+    show_default=True,
+    help="auto: keys once there are any, and always for others than this machine.",
+)
+@click.option("--tls-certificate", type=_FILE, help="PEM; then it speaks TLS only.")
+@click.option("--tls-key", type=_FILE, help="PEM.")
+@click.option("--migrate/--no-migrate", default=True, show_default=True, help="Bring the schema up to date first.")
+@click.option("--verbose", "-v", is_flag=True, help="Log more.")
+@debug_option
+def server(
+    *,
+    db: str | None,
+    auth: str,
+    tls_certificate: Path | None,
+    tls_key: Path | None,
+    migrate: bool,
+    verbose: bool,
+    **places: Any,
+) -> None:
+    """Serve a database over REST and gRPC: for clients, remote workers and this command line.
+
+    It runs no workflows: start workers with `holdfast worker APP --server grpc://…`, or on the same database. On
+    another address than this machine's it starts only if there is an API key: holdfast key create.
+    """
+    import asyncio
+
+    from holdfast.cli.running import show_log
+
+    url = database_url_of(db)
+    show_log(verbose=verbose)
+    tls = {
+        "tls_certificate": None if tls_certificate is None else str(tls_certificate),
+        "tls_key": None if tls_key is None else str(tls_key),
+    }
+    asyncio.run(_run(url, auth, {**places, **tls}, migrate=migrate))
+
+
+def database_url_of(db: str | None) -> str:
+    """The database to work on, whatever servers the environment names."""
+    import os
+
+    given = db or os.environ.get("HOLDFAST_DATABASE_URL")
+    _, url = place_of(None, given) if given else place_of(None, "holdfast.db")
+    assert url is not None, "a database was named"
+    return url
+
+
+async def _run(url: str, auth: str, places: dict[str, Any], *, migrate: bool) -> None:
+    from holdfast.assembly import Server
+    from holdfast.cli.running import engine_config, stop_signals
+    from holdfast.cli.serving import server_config, tell_where
+
+    try:
+        from holdfast.api.auth import AuthMode, AuthSettings
+    except ModuleNotFoundError as error:
+        raise click.ClickException(f"{error.name} is not installed: pip install 'holdfast[server]'") from error
+    config = engine_config(migrate=migrate)
+    async with (
+        stop_signals() as stopped,
+        Server(url, config=config, server=server_config(**places), auth=AuthSettings(mode=AuthMode(auth))) as running,
+    ):
+        click.echo(f"holdfast server on {shown_url(url)}")
+        for line in tell_where(running):
+            click.echo(line)
+        await stopped.wait()
+        click.echo("stopping; once more Ctrl-C ends it at once", err=True)

@@ -1,0 +1,83 @@
+"""`holdfast workflow watch`: follows an execution, and whatever goes on in its place, until it ends."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast.cli.doors import Door, connected, found
+from holdfast.cli.exits import NO_RESULT
+from holdfast.cli.inputs import LENGTH
+
+if TYPE_CHECKING:
+    from holdfast.client.client import Client
+    from holdfast.model.events import HistoryEvent
+
+PAGE = 1_000
+LOOK_S = 0.25
+SLOWEST_S = 1.0
+
+
+@click.command()
+@click.argument("id_", metavar="ID")
+@click.option("--after", type=click.IntRange(0), default=0, help="Only events after this number.")
+@click.option("--timeout", type=LENGTH, help="Stop watching after this long.")
+@connected
+def watch(door: Door, id_: str, *, after: int, timeout: float | None) -> None:
+    """Show the events of ID as they come, until it ends. With --json, one object on each line.
+
+    Ends with 0 when it has completed, with 5 when it has ended otherwise.
+    """
+    from holdfast.client.calls import within
+
+    async def run(client: Client) -> bool:
+        execution = await found(client, id_)
+        return await within(follow(door, client, execution.id, after), timeout)
+
+    if not door.run(run):
+        raise click.exceptions.Exit(NO_RESULT)
+
+
+async def follow(door: Door, client: Client, execution_id: str, after: int) -> bool:
+    """Whether it has completed."""
+    from holdfast.client.following import successor_of
+    from holdfast.model.events import WorkflowCompleted
+
+    while True:
+        last = await _until_closed(door, client, execution_id, after)
+        successor = successor_of(last.body)
+        if successor is None:
+            return isinstance(last.body, WorkflowCompleted)
+        if not door.out.as_json:
+            door.out.heading(f"goes on as {successor}")
+        execution_id, after = successor, 0
+
+
+async def _until_closed(door: Door, client: Client, execution_id: str, after: int) -> HistoryEvent:
+    """Tells every event once; the last one. Asks less often while nothing happens."""
+    from holdfast.cli.story import Story
+    from holdfast.wire.rest.events import event_view
+
+    story = Story()
+    pause_s = LOOK_S
+    if after:  # of what lies before, only the names are needed; if all of it is asked for, also the end
+        for event in await client.history(execution_id, limit=after):
+            story.what(event.body)
+            if event.body.TERMINAL:
+                return event
+    while True:
+        events = await client.history(execution_id, after=after, limit=PAGE)
+        for event in events:
+            after = event.seq
+            if door.out.as_json:
+                door.out.item(event_view(event))
+            else:
+                number, at, kind, what = story.row(event)
+                door.out.line(f"{number.text:>5}  ", at, "  ", kind._replace(text=f"{kind.text:<24}"), "  ", what)
+            if event.body.TERMINAL:
+                return event
+        if len(events) < PAGE:
+            pause_s = LOOK_S if events else min(pause_s * 1.2, SLOWEST_S)
+            await asyncio.sleep(pause_s)

@@ -1,0 +1,1 @@
+"""Operations on API keys, orgs and the record of acts."""

@@ -1,0 +1,221 @@
+"""Callers: each call goes to some node, under a request id, and is repeated there or elsewhere until its fate is known.
+
+A caller hears nothing when its node dies or stands still, or when the answer is lost on its way; it gives up waiting
+after a while and asks again, with the same request id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from random import Random
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Raw
+
+from holdfast.contract import executions as ex
+from holdfast.contract import messages as ms
+from holdfast.engine.facade import LocalEngine
+from holdfast.errors import ExecutionClosed, ExecutionNotFound, HoldfastError, Unavailable
+from holdfast.model.executions import Execution
+from holdfast.model.values import Failure, Wait
+from holdfast.testing.simulation.ledger import Call, Ledger
+from holdfast.testing.simulation.node import ORG, Node
+from holdfast.testing.simulation.programs import KIND
+
+T = TypeVar("T")
+PATIENCE_S = 1.0
+PAUSE_S = 0.2
+
+
+def payload(value: Any) -> Raw:
+    return Raw(msgspec.json.encode(value))
+
+
+class Clients:
+    """All callers of a scenario. `deaf`: how often an answer is lost on its way."""
+
+    def __init__(
+        self, rng: Random, nodes: Callable[[], list[Node]], ledger: Ledger, clock: Callable[[], int], deaf: float
+    ) -> None:
+        self._rng = rng
+        self._nodes = nodes
+        self._ledger = ledger
+        self._clock = clock
+        self._numbers = 0
+        self.deaf = deaf
+
+    def _call(self, what: str, workflow_id: str, name: str = "") -> Call:
+        self._numbers += 1
+        call = Call(what, f"r{self._numbers}", workflow_id, name, self._clock())
+        self._ledger.calls.append(call)
+        return call
+
+    async def _node(self) -> Node:
+        while not (nodes := self._nodes()):  # noqa: ASYNC110 - time is virtual
+            await asyncio.sleep(PAUSE_S)
+        return self._rng.choice(nodes)
+
+    async def _ask(self, call: Call, ask: Callable[[LocalEngine], Awaitable[T]]) -> T | None:
+        """Until it is known what came of it. None if it was refused."""
+        repeats = 0
+        while True:
+            node = await self._node()
+            self._ledger.note(f"{call.request_id}: {call.what} {call.workflow_id} {call.name} at {node.name}")
+            try:
+                answer = await asyncio.wait_for(ask(node.engine), PATIENCE_S)
+            except (TimeoutError, Unavailable) as error:
+                self._ledger.note(f"{call.request_id}: {type(error).__name__}")
+                await asyncio.sleep(PAUSE_S)
+                continue
+            except HoldfastError as error:
+                call.refused = error.code
+                call.returned_at = self._clock()
+                self._ledger.note(f"{call.request_id}: {error.code}")
+                return None
+            except Exception as error:  # noqa: BLE001 - a caller must never see one
+                self._ledger.errors.append(f"{call.what} {call.request_id}: {error!r}")
+                call.refused = "error"
+                call.returned_at = self._clock()
+                return None
+            call.answers.append(answer)
+            if repeats < 2 and self.deaf and self._rng.random() < self.deaf:
+                repeats += 1
+                self._ledger.note(f"{call.request_id}: the answer is lost")
+                continue
+            call.returned_at = self._clock()
+            self._ledger.note(f"{call.request_id}: ok")
+            return answer
+
+    # --- calls ---
+
+    async def start(self, workflow_id: str, spec: dict[str, Any]) -> None:
+        call = self._call("start", workflow_id)
+        request = ex.StartWorkflow(
+            org=ORG, kind=KIND, workflow_id=workflow_id, input=payload(spec), request_id=call.request_id
+        )
+        answer = await self._ask(call, lambda engine: engine.executions.start(request))
+        if answer is not None:
+            call.execution_id = answer.workflow_execution_id
+
+    async def signal_with_start(self, workflow_id: str, spec: dict[str, Any], name: str) -> None:
+        call = self._call("signal", workflow_id, name)
+        request = ex.SignalWithStart(
+            org=ORG,
+            kind=KIND,
+            workflow_id=workflow_id,
+            input=payload(spec),
+            signal_name=name,
+            signal_value=payload(call.request_id),
+            request_id=call.request_id,
+        )
+        answer = await self._ask(call, lambda engine: engine.executions.signal_with_start(request))
+        if answer is not None:
+            call.execution_id = answer.workflow_execution_id
+
+    async def signal(self, workflow_id: str, name: str) -> None:
+        """To whatever run is open; one that goes on as another is followed, as a real client does."""
+        found = await self._find(workflow_id)
+        if found is not None:
+            await self._signal(found, workflow_id, name)
+
+    async def _signal(self, found: str, workflow_id: str, name: str) -> None:
+        call = self._call("signal", workflow_id, name)
+
+        async def ask(engine: LocalEngine) -> ex.SignalResponse:
+            target = found
+            while True:
+                request = ex.SignalWorkflow(
+                    org=ORG,
+                    workflow_execution_id=target,
+                    signal_name=name,
+                    signal_value=payload(call.request_id),
+                    addressed_to=None if target == found else found,
+                    request_id=call.request_id,
+                )
+                try:
+                    return await engine.executions.signal(request)
+                except ExecutionClosed as closed:
+                    successor = closed.details.get("successor")
+                    if successor is None:
+                        raise
+                    target = successor
+
+        await self._ask(call, ask)
+
+    async def _find(self, workflow_id: str) -> str | None:
+        while True:
+            node = await self._node()
+            try:
+                found = await asyncio.wait_for(node.engine.executions.find(ORG, workflow_id), PATIENCE_S)
+            except ExecutionNotFound:
+                return None
+            except (TimeoutError, Unavailable):
+                await asyncio.sleep(PAUSE_S)
+                continue
+            return found.id
+
+    async def end(self, what: str, workflow_id: str) -> None:
+        """Cancel or terminate the newest run."""
+        found = await self._find(workflow_id)
+        if found is None:
+            return
+        call = self._call(what, workflow_id)
+        call.execution_id = found
+        if what == "cancel":
+            cancel = ex.CancelExecution(org=ORG, workflow_execution_id=found, reason=call.request_id)
+            await self._ask(call, lambda engine: engine.executions.cancel(cancel))
+        else:
+            terminate = ex.TerminateExecution(org=ORG, workflow_execution_id=found, reason=call.request_id)
+            await self._ask(call, lambda engine: engine.executions.terminate(terminate))
+
+    async def settle(self, workflow_id: str, name: str, *, reject: bool = False, early: bool = False) -> None:
+        call = self._call("settle", workflow_id, name)
+        request = ms.SettlePromise(
+            org=ORG,
+            workflow_id=workflow_id,
+            name=name,
+            value=payload(call.request_id),
+            failure=Failure(type="No", message=call.request_id) if reject else None,
+            allow_early=early,
+            request_id=call.request_id,
+        )
+        await self._ask(call, lambda engine: engine.messages.settle(request))
+
+    async def publish(self, key: str, correlation: str | None = None) -> None:
+        call = self._call("publish", "", key)
+        request = ms.PublishEvent(
+            org=ORG, key=key, data=payload(call.request_id), correlation=correlation, request_id=call.request_id
+        )
+        await self._ask(call, lambda engine: engine.messages.publish(request))
+
+    async def broadcast(self, name: str) -> None:
+        call = self._call("broadcast", "", name)
+        request = ms.ThrowBroadcast(org=ORG, name=name, request_id=call.request_id)
+        await self._ask(call, lambda engine: engine.messages.broadcast(request))
+
+    async def give(self, execution: Execution, wait: Wait) -> None:
+        """What an execution at rest waits for."""
+        match wait.kind:
+            case "signal":
+                await self._signal(execution.id, execution.workflow_id, wait.name)
+            case "promise":
+                await self._settle_one(execution, wait)
+            case "event":
+                await self.publish(wait.name)
+            case "message":
+                for correlation in ("k", "l"):
+                    await self.publish(wait.name, correlation)
+            case "broadcast":
+                await self.broadcast(wait.name)
+
+    async def _settle_one(self, execution: Execution, wait: Wait) -> None:
+        call = self._call("settle", execution.workflow_id, wait.name)
+        request = ms.SettlePromise(
+            org=ORG,
+            promise_id=f"{execution.id}:{wait.name}",
+            value=payload(call.request_id),
+            request_id=call.request_id,
+        )
+        await self._ask(call, lambda engine: engine.messages.settle(request))

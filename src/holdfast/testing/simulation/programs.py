@@ -1,0 +1,265 @@
+"""What the nodes run: one workflow that does what its input says, one task, one step; and made-up inputs for them.
+
+An input is a list of operations. Everything that happens outside is told to the ledger, with a value that is used once,
+so that a history can be compared with what has really happened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import ContextVar
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import ChildWorkflowFailed, ExternalSignalFailed, PromiseRejected, StepFailed, TaskFailed
+from holdfast.frontends.python import lines
+from holdfast.frontends.python.context import WorkflowContext
+from holdfast.frontends.python.definitions import Registry, task, workflow
+from holdfast.frontends.python.task_context import TaskContext
+from holdfast.model.values import RetryPolicy
+
+if TYPE_CHECKING:
+    from holdfast.testing.simulation.ledger import Ledger
+
+LEDGER: ContextVar[Ledger] = ContextVar("LEDGER")
+ATTEMPTS = 4
+_RETRY = RetryPolicy(initial_interval_s=0.2, max_interval_s=1.0, max_attempts=ATTEMPTS)
+SIGNALS = ("a", "b")
+KEYS = ("k", "l")
+NAMES = ("x", "y")
+KIND = "plan"
+
+Op = list[Any]
+
+
+async def effect(execution_id: str, label: str, delay_s: float, fails: int) -> str:
+    """The body of every step."""
+    ledger = LEDGER.get()
+    value, number = ledger.step_began(execution_id, label)
+    if delay_s:
+        await asyncio.sleep(delay_s)
+    if number <= fails:
+        raise ValueError(f"run {number} of {label}")
+    ledger.step_ended(execution_id, label, value)
+    return value
+
+
+@task(kind="job", retry=_RETRY)
+async def job(context: TaskContext, label: str, delay_s: float, fails: int) -> str:
+    """The body of every task."""
+    ledger = LEDGER.get()
+    info = context.info
+    value = ledger.attempt_began(info.workflow_execution_id, info.task_no, info.attempt, label)
+    if delay_s:
+        await asyncio.sleep(delay_s)
+    if info.attempt <= fails:
+        raise ValueError(f"attempt {info.attempt} of {label}")
+    ledger.attempt_ended(info.workflow_execution_id, info.task_no, info.attempt, value)
+    return value
+
+
+@workflow(kind=KIND)
+async def plan(ctx: WorkflowContext, spec: dict[str, Any]) -> list[Any]:
+    """Do what the input says; the result says what was seen. `log` comes from the runs before."""
+    log: list[Any] = spec["log"]
+    ops: list[Op] = spec["ops"]
+    for index, op in enumerate(ops):
+        if op[0] == "continue":
+            ctx.continue_as_new({"ops": ops[index + 1 :], "log": log})
+        await _do(ctx, op, log)
+    return log
+
+
+async def _do(ctx: WorkflowContext, op: Op, log: list[Any]) -> None:
+    try:
+        await _OPS[op[0]](ctx, op, log)
+    except (StepFailed, TaskFailed, ChildWorkflowFailed, ExternalSignalFailed, PromiseRejected) as error:
+        log.append([op[0], "failed", type(error).__name__])
+
+
+async def _step(ctx: WorkflowContext, op: Op, log: list[Any]) -> None:
+    _, label, delay_s, fails = op
+    log.append(["step", await ctx.run(effect, ctx.info.workflow_execution_id, label, delay_s, fails, name=label)])
+
+
+async def _task(ctx: WorkflowContext, op: Op, log: list[Any]) -> None:
+    _, label, delay_s, fails = op
+    log.append(["task", await ctx.task(job, label, delay_s, fails)])
+
+
+async def _sleep(ctx: WorkflowContext, op: Op, log: list[Any]) -> None:
+    await ctx.sleep(op[1])
+    log.append(["slept"])
+
+
+async def _receive(ctx: WorkflowContext, op: Op, log: list[Any]) -> None:
+    log.append(["got", op[1], await ctx.wait_for_signal(op[1])])
+
+
+async def _peek(ctx: WorkflowContext, op: Op, log: list[Any]) -> None:
+    """What a program does next may hang on whether a signal is there."""
+    count = ctx.pending_signal_count(op[1])
+    log.append(["peeked", op[1], count])
+    if count:
+        await _receive(ctx, op, log)
+    else:
+        await _step(ctx, ["step", op[2], 0, 0], log)
+
+
+async def _drain(ctx: WorkflowContext, op: Op, log: list[Any]) -> None:
+    log.extend(["got", op[1], value] for value in await ctx.drain_signals(op[1]))
+
+
+async def _child(ctx: WorkflowContext, op: Op, log: list[Any]) -> None:
+    _, ops, awaited, policy = op
+    child = ctx.child(plan, {"ops": ops, "log": []}, on_parent_close=policy)
+    if awaited:
+        log.append(["child", await child])
+
+
+async def _promise(ctx: WorkflowContext, op: Op, log: list[Any]) -> None:
+    log.append(["promise", op[1], await ctx.promise(op[1], event_key=op[2])])
+
+
+async def _event(ctx: WorkflowContext, op: Op, log: list[Any]) -> None:
+    log.append(["event", op[1], await ctx.wait_for_event(op[1], consume_on_read=op[2])])
+
+
+async def _message(ctx: WorkflowContext, op: Op, log: list[Any]) -> None:
+    log.append(["message", op[1], await ctx.wait_for_message(op[1], op[2])])
+
+
+async def _publish(ctx: WorkflowContext, op: Op, _: list[Any]) -> None:
+    ctx.publish_event(op[1], f"{ctx.info.workflow_execution_id}/{op[1]}")
+
+
+async def _broadcast(ctx: WorkflowContext, op: Op, log: list[Any]) -> None:
+    await ctx.wait_for_broadcast(op[1])
+    log.append(["broadcast", op[1]])
+
+
+async def _throw(ctx: WorkflowContext, op: Op, _: list[Any]) -> None:
+    ctx.broadcast(op[1])
+
+
+async def _tell(ctx: WorkflowContext, op: Op, _: list[Any]) -> None:
+    target, name, value = op[1:]
+    await ctx.signal_external_workflow(target, name, value)
+
+
+async def _all(ctx: WorkflowContext, op: Op, log: list[Any]) -> None:
+    await ctx.all(*(_do(ctx, each, log) for each in op[1]))
+
+
+async def _race(ctx: WorkflowContext, op: Op, log: list[Any]) -> None:
+    outcome = await ctx.race(*(_do(ctx, each, log) for each in op[1]))
+    log.append(["won", outcome.index])
+
+
+async def _guard(ctx: WorkflowContext, op: Op, log: list[Any]) -> None:
+    """Clean up when the workflow is asked to cancel, then be cancelled."""
+    try:
+        for each in op[1]:
+            await _do(ctx, each, log)
+    except asyncio.CancelledError:
+        await _step(ctx, ["step", op[2], 0, 0], log)
+        raise
+
+
+_OPS: dict[str, Any] = {
+    "step": _step,
+    "task": _task,
+    "sleep": _sleep,
+    "receive": _receive,
+    "peek": _peek,
+    "drain": _drain,
+    "child": _child,
+    "promise": _promise,
+    "event": _event,
+    "message": _message,
+    "publish": _publish,
+    "broadcast": _broadcast,
+    "throw": _throw,
+    "tell": _tell,
+    "all": _all,
+    "race": _race,
+    "guard": _guard,
+}
+
+REGISTRY = Registry([plan], [job])
+
+# Lines of Holdfast's own code are passed over; here they are the user's.
+lines._LABELS[plan.__code__.co_filename] = "programs.py"  # noqa: SLF001 - there is no other way to say so
+
+
+# --- made-up inputs -----------------------------------------------------------------------------------------------
+
+_SIMPLE = ("step", "task", "sleep", "receive", "peek", "drain", "promise", "event", "message", "broadcast", "tell")
+_WEIGHTS = (5, 6, 2, 6, 3, 1, 2, 2, 1, 2, 1)
+_DELAYS = (0.0, 0.0, 0.1, 0.7, 3.0)
+
+
+class Maker:
+    """Makes up inputs. Labels and names of promises are used once in a scenario."""
+
+    def __init__(self, rng: Random, workflow_ids: list[str]) -> None:
+        self._rng = rng
+        self._ids = workflow_ids
+        self._number = 0
+
+    def _label(self, what: str) -> str:
+        self._number += 1
+        return f"{what}{self._number}"
+
+    def ops(self, depth: int = 0) -> list[Op]:
+        rng = self._rng
+        made = [self._op(depth) for _ in range(rng.randint(1, 4 if depth == 0 else 2))]
+        if depth == 0 and len(made) > 1 and rng.random() < 0.2:
+            made.insert(rng.randint(1, len(made)), ["continue"])
+        return made
+
+    def _op(self, depth: int) -> Op:
+        rng = self._rng
+        if depth < 2 and rng.random() < 0.3:
+            return self._nested(depth)
+        return self._simple(rng.choices(_SIMPLE, _WEIGHTS)[0])
+
+    def _nested(self, depth: int) -> Op:
+        rng = self._rng
+        match rng.choice(("all", "all", "race", "child", "guard", "publish", "throw")):
+            case "child":
+                policy = rng.choice(("default", "terminate", "cancel", "abandon"))
+                return ["child", self.ops(depth + 1), rng.random() < 0.7, policy]
+            case "guard":
+                return ["guard", self.ops(depth + 1), self._label("undo")]
+            case "publish":
+                return ["publish", rng.choice(KEYS)]
+            case "throw":
+                return ["throw", rng.choice(NAMES)]
+            case together:
+                items = [self._op(depth + 1) for _ in range(rng.randint(2, 3))]
+                return [together, items]
+
+    def _simple(self, what: str) -> Op:
+        rng = self._rng
+        match what:
+            case "step":
+                return ["step", self._label("s"), rng.choice(_DELAYS), rng.choice((0, 0, 0, 0, 1))]
+            case "task":
+                return ["task", self._label("t"), rng.choice(_DELAYS), rng.choice((0, 0, 0, 1, 2, ATTEMPTS))]
+            case "sleep":
+                return ["sleep", rng.choice((0.05, 0.5, 1.5))]
+            case "peek":
+                return ["peek", rng.choice(SIGNALS), self._label("s")]
+            case "promise":
+                return ["promise", self._label("p"), rng.choice((None, None, rng.choice(KEYS)))]
+            case "event":
+                return ["event", rng.choice(KEYS), rng.random() < 0.3]
+            case "message":
+                return ["message", "m", rng.choice(KEYS)]
+            case "broadcast":
+                return ["broadcast", rng.choice(NAMES)]
+            case "tell":
+                return ["tell", rng.choice(self._ids), rng.choice(SIGNALS), self._label("told")]
+            case _:
+                return [what, rng.choice(SIGNALS)]

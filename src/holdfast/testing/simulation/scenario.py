@@ -1,0 +1,368 @@
+"""One scenario: nodes, callers and faults, all from one seed. Trouble for a while, then calm, then the account."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from contextvars import copy_context
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final
+
+from holdfast.config import EngineConfig, StoreConfig, WorkerConfig
+from holdfast.engine import desk
+from holdfast.model.events import encode_body
+from holdfast.model.values import MICRO
+from holdfast.testing.invariants import Violation, check_growth
+from holdfast.testing.invariants.rows import check_rows
+from holdfast.testing.memory import MemoryDatabase
+from holdfast.testing.simulation.checking import Circumstances, check_all, missed_events, records_of
+from holdfast.testing.simulation.clients import Clients
+from holdfast.testing.simulation.ledger import Ledger
+from holdfast.testing.simulation.loop import Livelock, SimulatedLoop
+from holdfast.testing.simulation.node import Node, Weather
+from holdfast.testing.simulation.programs import LEDGER, REGISTRY, SIGNALS, Maker, Op
+
+START: Final = 1_900_000_000 * MICRO
+LEASE_S: Final = 6.0
+TROUBLE_S: Final = 2.5
+PATIENCE_S: Final = 60.0
+ROUNDS: Final = 40
+QUIET_S: Final = 1.0
+GROWTH_EVERY: Final = 5
+REPLAY_EVERY: Final = 3
+LONG_HISTORY: Final = 5
+
+
+Deed = Callable[[], Coroutine[Any, Any, None]]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What came of a scenario. `digest` is that of all histories: the same seed gives the same."""
+
+    seed: int
+    violations: tuple[Violation, ...]
+    digest: str
+    executions: int
+    events: int
+    faults: tuple[str, ...]
+    trace: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        return not self.violations
+
+    def __str__(self) -> str:
+        head = f"seed {self.seed}: {self.executions} executions, {self.events} events, faults: {list(self.faults)}"
+        lines = [head, *(str(violation) for violation in self.violations)]
+        lines += [f"repeat it with: python -m holdfast.testing.simulation {self.seed}"]
+        return "\n".join(lines)
+
+
+def simulate(seed: int) -> Report:
+    """Run the scenario of this seed."""
+    with _short_histories_are_long():
+        return copy_context().run(Scenario(seed).run)
+
+
+@contextmanager
+def _short_histories_are_long() -> Iterator[None]:
+    """Histories are short here: what is done for long ones begins early."""
+    kept, desk.LONG_HISTORY = desk.LONG_HISTORY, LONG_HISTORY
+    try:
+        yield
+    finally:
+        desk.LONG_HISTORY = kept
+
+
+class _Errors(logging.Handler):
+    """What the engine itself calls an error is one."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        trace = f" {record.exc_info[1]!r}" if record.exc_info and record.exc_info[1] is not None else ""
+        self.texts.append(f"{record.getMessage()}{trace}")
+
+
+class Scenario:
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.rng = rng = Random(seed)  # noqa: S311 - it is to be foreseen
+        self.loop = SimulatedLoop()  # type: ignore[abstract]  # no sockets, no processes
+        self.database = MemoryDatabase()
+        self.ledger = Ledger(lambda: self.clock() - START)
+        self._jumped = 0
+        self.config = EngineConfig(
+            worker=WorkerConfig(
+                lease_s=LEASE_S,
+                turn_slots=rng.choice((1, 3, 8)),
+                task_slots=rng.choice((1, 3, 8)),
+                cached_executions=rng.choice((1, 2, 50)),
+                shutdown_grace_s=0.5,
+                replay_always=rng.random() < 0.1,
+            ),
+            store=StoreConfig(batch_size=rng.choice((1, 3, 100))),
+            hint_poll_s=1.5,
+            poll_s=6.0,
+            crash_attempts=50,
+            gc_threshold=None,
+        )
+        self.weather = Weather(
+            rng,
+            slow=rng.choice((0.0, 0.2, 0.6)),
+            lost=rng.choice((0.0, 0.0, 0.1)),
+            silent=rng.choice((0.6, 0.95)),
+        )
+        self._instants = [rng.random() * TROUBLE_S for _ in range(rng.choice((1, 2, 4)))]
+        self.nodes: list[Node] = []
+        self._made = 0
+        self.faults: list[str] = []
+        self._disruptions = 0
+        self._handed_back = False
+        self.clients = Clients(rng, self._known_nodes, self.ledger, self.clock, rng.choice((0.0, 0.2)))
+
+    def clock(self) -> int:
+        return START + self._jumped + int(self.loop.time() * MICRO)
+
+    # --- the course of things ---
+
+    def run(self) -> Report:
+        LEDGER.set(self.ledger)
+        errors = _Errors()
+        logger = logging.getLogger("holdfast")
+        propagates, logger.propagate = logger.propagate, False
+        logger.addHandler(errors)
+        try:
+            found = self.loop.run(self._run())
+        except Livelock as error:
+            found = [Violation("I16", "", 0, str(error))]
+        finally:
+            logger.removeHandler(errors)
+            logger.propagate = propagates
+        # What a dead node would have looked at nobody looks at.
+        unseen = [] if self._disruptions else self.loop.errors
+        texts = [*errors.texts, *unseen, *self.ledger.errors]
+        found += [Violation("LOG", "", 0, text) for text in texts]
+        return Report(
+            self.seed,
+            tuple(found),
+            self._digest(),
+            len(self.database.heads),
+            sum(len(events) for events in self.database.events.values()),
+            tuple(self.faults),
+            tuple(self.ledger.trace),
+        )
+
+    async def _run(self) -> list[Violation]:
+        rng = self.rng
+        for _ in range(rng.choice((1, 2, 2, 2, 3))):
+            self._new_node()
+        while not any(node.up for node in self.nodes):  # noqa: ASYNC110 - time is virtual
+            await asyncio.sleep(0.01)
+        callers = self._callers()
+        faults = [asyncio.ensure_future(self._fault()) for _ in range(rng.choice((0, 0, 1, 1, 2)))]
+        await asyncio.gather(*faults)
+        self.weather.calm()
+        self.clients.deaf = 0.0
+        calm_since = self.clock()
+        self.ledger.note("all is calm")
+        before = records_of(self.database) if self.seed % GROWTH_EVERY == 0 else []
+        for caller in callers:
+            await caller
+        found = await self._settle()
+        records = records_of(self.database)
+        given = Circumstances(
+            disruptions=self._disruptions,
+            handed_back=self._handed_back,
+            calm_since=calm_since + int(LEASE_S * MICRO),
+            replayed=self.seed % REPLAY_EVERY == 0,
+        )
+        found += check_all(self.database, self.ledger, given, records)
+        found += check_growth(before, records)
+        return sorted(set(found))
+
+    async def _settle(self) -> list[Violation]:
+        """Let everything come to rest, then give what is waited for, until nothing is open any more."""
+        give_up_at = self.loop.time() + PATIENCE_S
+        for _ in range(ROUNDS):
+            while not self._at_rest():
+                if self.loop.time() > give_up_at:
+                    return [Violation("I16", "", 0, f"does not come to rest within {PATIENCE_S} s")]
+                await asyncio.sleep(QUIET_S / 4)
+            resting = [
+                head for key in sorted(self.database.heads) if (head := self.database.head(key)) and head.is_open
+            ]
+            if not resting:
+                return []
+            found = [violation for record in records_of(self.database) for violation in check_rows(record)]
+            found += missed_events(self.database, self.clock())
+            if found:
+                return found
+            given = len(self.ledger.calls)
+            for head in resting:
+                for wait in head.waiting_for:
+                    await self.clients.give(head, wait)
+            if len(self.ledger.calls) == given:
+                return [Violation("I16", head.id, 0, f"waits for {head.waiting_for}") for head in resting]
+        return [Violation("I16", "", 0, f"not done after {ROUNDS} rounds")]
+
+    def _at_rest(self) -> bool:
+        """Nothing is under way but what only callers can move."""
+        database = self.database
+        if database.ready or database.tasks or database.timers:
+            return False
+        if any(row.done_at is None for row in database.deliveries.values()):
+            return False
+        return not any(head.open_children and not head.is_open for head in database.heads.values())
+
+    def _digest(self) -> str:
+        found = hashlib.sha256()
+        for key in sorted(self.database.events):
+            for event in self.database.history(key):
+                found.update(f"{key} {event.seq} {event.at} {event.type} ".encode())
+                found.update(encode_body(event.body))
+        return found.hexdigest()
+
+    # --- nodes and faults ---
+
+    def _new_node(self) -> Node:
+        self._made += 1
+        node = Node(
+            f"n{self._made}",
+            self.loop,
+            self.database,
+            config=self.config,
+            registry=REGISTRY,
+            clock=self.clock,
+            weather=self.weather,
+            seed=self.rng.getrandbits(64),
+        )
+        self.nodes.append(node)
+        self.ledger.note(f"{node.name} starts")
+        node.start()
+        return node
+
+    def _known_nodes(self) -> list[Node]:
+        """Those that callers know of: one that stands still takes calls, and does not answer."""
+        return [node for node in self.nodes if node.up]
+
+    async def _fault(self) -> None:
+        rng = self.rng
+        await asyncio.sleep(rng.choice(self._instants) + rng.choice((0.0, 0.01, 0.3, 1.0)))
+        kind = rng.choice(("kill", "kill", "freeze", "freeze", "jump", "leave"))
+        node = rng.choice(await self._targets())
+        self.faults.append(f"{kind} {node.name}")
+        self.ledger.note(f"{kind} {node.name}")
+        if kind != "leave":
+            self._disruptions += 1
+        match kind:
+            case "kill":
+                self._gone(node)
+                node.die()
+                await asyncio.sleep(rng.choice((0.0, 0.5, 2.0)))
+                self._new_node()
+            case "freeze":
+                node.stop()
+                await asyncio.sleep(LEASE_S * rng.choice((0.1, 1.4, 1.4)))
+                self.ledger.note(f"{node.name} goes on")
+                self.loop.go_on(node)
+            case "jump":
+                self._jumped += int(rng.choice((1.0, LEASE_S * 1.5, LEASE_S * 1.5, 3600.0)) * MICRO)
+            case "leave":
+                self._handed_back = True
+                self._disruptions += 1
+                self._gone(node)
+                self._new_node()
+                await asyncio.wait({node.shut_down()}, timeout=LEASE_S)
+                node.die()
+
+    async def _targets(self) -> list[Node]:
+        """Those that are at work, if any are soon: the others have nothing to lose."""
+        patience = 20 if self.rng.random() < 0.8 else 0
+        while True:
+            nodes = [node for node in self._known_nodes() if not node.halted]
+            database = self.database
+            holders = {row.worker for row in database.ready.values()} | {row.worker for row in database.tasks.values()}
+            names = {holder.partition(".")[0] for holder in holders if holder is not None}
+            at_work = [node for node in nodes if node.name in names]
+            if at_work:
+                return at_work
+            patience -= 1
+            if patience < 0 and nodes:
+                return nodes
+            await asyncio.sleep(0.05)
+
+    def _gone(self, node: Node) -> None:
+        node.up = False
+        if node in self.nodes:
+            self.nodes.remove(node)
+
+    # --- callers ---
+
+    def _callers(self) -> list[asyncio.Task[None]]:
+        rng = self.rng
+        ids = [f"w{number}" for number in range(rng.choice((1, 2, 2, 3)))]
+        maker = Maker(rng, ids)
+        made: list[Deed] = []
+        for workflow_id in ids:
+            spec = {"ops": maker.ops(), "log": []}
+            made += self._calls_for(workflow_id, spec)
+        return [asyncio.ensure_future(self._later(call)) for call in made]
+
+    async def _later(self, call: Deed) -> None:
+        """Calls come in bursts: what comes at the same time gets in each other's way."""
+        await asyncio.sleep(self.rng.choice(self._instants) + self.rng.choice((0.0, 0.0, 0.001, 0.02, 0.2)))
+        await call()
+
+    def _calls_for(self, workflow_id: str, spec: dict[str, Any]) -> list[Deed]:
+        """A start, what the program will wait for (some of it), and now and then the end."""
+        rng, clients = self.rng, self.clients
+        calls: list[Deed] = []
+        if rng.random() < 0.3:
+            name = rng.choice(SIGNALS)
+            calls += [lambda: clients.signal_with_start(workflow_id, spec, name)] * rng.randint(1, 2)
+        else:
+            calls += [lambda: clients.start(workflow_id, spec)] * rng.randint(1, 2)
+        for op in _flat(spec["ops"]):
+            if rng.random() < 0.6:
+                calls += self._calls_to(workflow_id, op)
+        if rng.random() < 0.15:
+            what = rng.choice(("cancel", "cancel", "terminate"))
+            calls.append(lambda: clients.end(what, workflow_id))
+        return calls
+
+    def _calls_to(self, workflow_id: str, op: Op) -> list[Deed]:
+        rng, clients = self.rng, self.clients
+        match op[0]:
+            case "receive" | "peek" | "drain":
+                return [lambda: clients.signal(workflow_id, op[1])] * rng.choice((1, 1, 2))
+            case "promise":
+                reject, early = rng.random() < 0.3, rng.random() < 0.3
+                return [
+                    lambda: clients.settle(workflow_id, op[1], reject=reject, early=early),
+                    lambda: clients.settle(workflow_id, op[1]),
+                ][: rng.choice((1, 2))]
+            case "event":
+                return [lambda: clients.publish(op[1])]
+            case "message":
+                return [lambda: clients.publish(op[1], op[2])]
+            case "broadcast":
+                return [lambda: clients.broadcast(op[1])]
+            case _:
+                return []
+
+
+def _flat(ops: list[Op]) -> list[Op]:
+    found: list[Op] = []
+    for op in ops:
+        found.append(op)
+        if op[0] in {"all", "race", "guard"}:
+            found += _flat(op[1])
+    return found

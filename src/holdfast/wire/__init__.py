@@ -1,0 +1,1 @@
+"""What travels between processes, and how it is made from the contract and back. Pure."""

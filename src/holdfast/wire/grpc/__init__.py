@@ -1,0 +1,1 @@
+"""The gRPC messages of proto/holdfast.proto, and how they are made from the contract's records and back."""

@@ -1,0 +1,1 @@
+"""The public JSON of the HTTP interface: bodies of requests, answers, and the way from and to the contract."""

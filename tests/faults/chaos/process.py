@@ -1,0 +1,48 @@
+"""A process of the chaos run: `python -m tests.faults.chaos.process` is told by a line of JSON what it is to be.
+
+Until then it waits, so that whoever takes the place of a killed process does not have to be started first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import HoldfastError
+from holdfast.testing.simulation.programs import LEDGER
+from tests.faults.chaos import broken_store
+from tests.faults.chaos.app import Book, FileLedger, work
+from tests.faults.chaos.caller import call_all
+
+
+def main(options: dict[str, Any]) -> int:
+    folder, name = Path(options["folder"]), options["name"]
+    with (folder / f"{name}.log").open("ab") as log:
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    broken_store.from_environment()
+    LEDGER.set(FileLedger(Book(folder / f"{name}-{os.getpid()}.ledger")))  # type: ignore[arg-type]  # the same methods
+
+    async def run() -> None:
+        stop = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+        await (work if name.startswith("worker") else call_all)(options, stop)
+
+    try:
+        asyncio.run(run())
+    except HoldfastError:
+        logging.getLogger("chaos").exception("ended by an error")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    if line := sys.stdin.readline():
+        sys.exit(main(json.loads(line)))

@@ -1,0 +1,163 @@
+"""Who waits for whom on PostgreSQL: topics and heads are waited for, claims and due work never; nobody in a circle."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import asyncpg
+import pytest
+
+from holdfast.config import StoreConfig
+from holdfast.model.executions import Ready
+from holdfast.store.postgres.load_messages import lock_of
+from holdfast.store.postgres.store import PostgresStore
+from holdfast.store.protocol import BatchSource, Changes, Clock, Loaded, LoadPlan, Store
+from holdfast.testing.stores import Bench, OpenStore
+from holdfast.testing.stores.bench import START
+from holdfast.testing.stores.claiming import turn_claim
+from holdfast.testing.stores.messages import a_match
+from holdfast.testing.stores.records import ORG, a_timer, an_execution, an_id
+
+HEAD = "SELECT 1 FROM holdfast_executions WHERE id = $1 FOR NO KEY UPDATE"
+TOPIC = "SELECT 1 FROM holdfast_topic_locks WHERE id = $1 FOR NO KEY UPDATE"
+
+
+@pytest.fixture
+async def open_store(postgres_url: str) -> AsyncIterator[OpenStore]:
+    async with AsyncExitStack() as stack:
+
+        async def open_(clock: Clock, source: BatchSource) -> Store:
+            store = PostgresStore(postgres_url, StoreConfig(), clock)
+            await store.open(source)
+            stack.push_async_callback(store.close)
+            return store
+
+        yield open_
+
+
+@asynccontextmanager
+async def held(url: str, sql: str, *values: object) -> AsyncIterator[None]:
+    """Somebody else's transaction has locked this."""
+    connection = await asyncpg.connect(url)
+    try:
+        async with connection.transaction():
+            assert await connection.fetch(sql, *values)
+            yield
+    finally:
+        await connection.close()
+
+
+async def test_whoever_sends_waits_for_the_topic(postgres_url, open_store):
+    """Not for other topics."""
+    bench = await Bench.opened(open_store)
+    async with held(postgres_url, TOPIC, lock_of((ORG, "go"))):
+        waiting = asyncio.create_task(bench.load(matches=[a_match()]))
+        assert lock_of((ORG, "stop")) != lock_of((ORG, "go"))
+        await bench.load(matches=[a_match(key="stop")])
+        assert not waiting.done()
+    await waiting
+
+
+@pytest.mark.parametrize("plan", [{"topics": {(ORG, "go")}}, {"event_keys": {(ORG, "go")}}])
+async def test_whoever_begins_to_wait_does_so_under_the_lock_of_the_topic(plan, postgres_url, open_store):
+    """And whoever counts what is kept for it."""
+    bench = await Bench.opened(open_store)
+    async with held(postgres_url, TOPIC, lock_of((ORG, "go"))):
+        waiting = asyncio.create_task(bench.load(**plan))
+        await bench.load(executions={an_id(1)})
+        assert not waiting.done()
+    await waiting
+
+
+async def test_a_head_is_waited_for_and_read_anew(postgres_url, open_store):
+    """What its holder has written meanwhile is what is loaded."""
+    bench = await Bench.opened(open_store)
+    await bench.write(new_executions=[an_execution(1), an_execution(2)])
+    connection = await asyncpg.connect(postgres_url)
+    async with connection.transaction():
+        await connection.execute("UPDATE holdfast_executions SET last_seq = 77 WHERE id = $1", an_id(1))
+        await connection.execute(
+            "INSERT INTO holdfast_ready VALUES ($1, $2, 'default', 0, 'shipping', '1', $3, 0, NULL, false, NULL)",
+            an_id(1),
+            ORG,
+            START,
+        )
+        waiting = asyncio.create_task(bench.load(executions={an_id(1)}))
+        await bench.load(executions={an_id(2)})
+        assert not waiting.done()
+    await connection.close()
+
+    head = (await waiting).executions[an_id(1)]
+    assert (head.last_seq, head.ready) == (77, Ready(since_at=START))
+
+
+async def test_a_key_that_moves_while_its_head_is_waited_for_is_looked_up_again(postgres_url, open_store):
+    """The batch decides about the execution the key points at in the end."""
+    bench = await Bench.opened(open_store)
+    old, new = an_execution(1), an_execution(2)
+    await bench.write(new_executions=[old, new], workflow_keys={(ORG, "order"): old.id})
+    seen: list[str] = []
+
+    def decide(loaded: Loaded) -> Changes:
+        seen.append(loaded.workflow_keys[ORG, "order"])
+        return Changes()
+
+    connection = await asyncpg.connect(postgres_url)
+    async with connection.transaction():
+        await connection.fetch(HEAD, old.id)
+        waiting = asyncio.create_task(bench.run(LoadPlan(workflow_keys={(ORG, "order")}), decide))
+        await bench.load(executions={new.id})
+        await connection.execute("UPDATE holdfast_workflow_keys SET execution_id = $1", new.id)
+    await connection.close()
+
+    loaded = await waiting
+    assert seen == [new.id]
+    assert loaded.executions.keys() == {new.id}
+
+
+async def test_claims_and_due_timers_pass_by_what_somebody_holds(postgres_url, open_store):
+    """They come to it the next time."""
+    bench = await Bench.opened(open_store)
+    made = [an_execution(number, ready=Ready(since_at=START + number)) for number in (1, 2)]
+    await bench.write(
+        new_executions=made,
+        ready={execution.id: execution for execution in made},
+        new_timers=[a_timer(execution, fire_at=START) for execution in made],
+    )
+    async with held(postgres_url, HEAD, an_id(1)):
+        loaded = await bench.load(turn_claims=[turn_claim()], due_timers=10)
+        assert loaded.turn_claims == [[an_id(2)]]
+        assert [timer.execution_id for timer in loaded.due_timers] == [an_id(2)]
+    loaded = await bench.load(turn_claims=[turn_claim()], due_timers=10)
+    assert loaded.turn_claims == [[an_id(1), an_id(2)]]
+    assert len(loaded.due_timers) == 2
+
+
+async def test_nodes_that_want_the_same_in_any_order_never_wait_in_a_circle(postgres_url, open_store):
+    """Heads, topics and new keys of four nodes, in all directions: no deadlock is ever counted by the server."""
+    benches = [await Bench.opened(open_store) for _ in range(4)]
+    await benches[0].write(new_executions=[an_execution(number) for number in range(1, 9)])
+
+    async def visit(bench: Bench, turn: int) -> None:
+        wanted = [an_id(1 + (turn * 3 + step) % 8) for step in range(4)]
+        topics = {(ORG, f"topic {(turn + step) % 5}") for step in range(3)}
+
+        def decide(loaded: Loaded) -> Changes:
+            for execution in loaded.executions.values():
+                execution.signal_count += 1
+            keys = {(ORG, f"key {(turn + step) % 7}"): wanted[0] for step in range(3)}
+            return Changes(changed_executions=dict(loaded.executions), workflow_keys=keys)
+
+        keys = {(ORG, f"key {number}") for number in range(7)}
+        await bench.run(LoadPlan(executions=set(wanted), topics=topics, workflow_keys=keys), decide)
+
+    await asyncio.gather(*(visit(bench, turn) for turn in range(12) for bench in benches))
+
+    heads = await benches[0].store.executions(ORG, [an_id(number) for number in range(1, 9)])
+    assert sum(head.signal_count for head in heads.values()) >= 12 * 4 * 4
+    connection = await asyncpg.connect(postgres_url)
+    counted = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+    assert await connection.fetchval(counted) == 0
+    await connection.close()

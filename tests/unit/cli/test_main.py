@@ -1,0 +1,215 @@
+"""The command itself: help that costs nothing, errors in one line, places, completion."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from holdfast import errors
+from holdfast.cli import exits
+from holdfast.cli.doors import shown_url
+from holdfast.cli.main import COMMANDS, main
+from tests.unit.cli.conftest import Cli
+
+PAGE = (Path(__file__).parents[3] / "docs" / "command-line.md").read_text("utf-8")
+
+
+def commands(group: click.Group = main, path: str = "") -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{path}{name} ")
+        else:
+            yield f"{path}{name}", command
+
+
+def loaded_by(program: str) -> list[str]:
+    heavy = ("asyncio", "msgspec", "rich", "sqlite3", "asyncpg", "uvicorn", "grpc", "holdfast.assembly")
+    text = f"import sys\n{program}\nprint([name for name in {heavy} if name in sys.modules])"
+    said = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout
+    found: list[str] = json.loads(said.splitlines()[-1].replace("'", '"'))
+    return found
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["workflow", "--help"], ["--version"]])
+def test_help_loads_nothing_heavy(arguments):
+    """No engine, no driver, no rich: a list of commands is there at once."""
+    program = f"from holdfast.cli.main import main\nmain({arguments}, standalone_mode=False)"
+
+    assert [] == loaded_by(program)
+
+
+def test_a_command_that_draws_nothing_loads_no_rich():
+    """JSON for scripts, and plain text where no terminal is."""
+    program = (
+        "from click.testing import CliRunner\nfrom holdfast.cli.main import main\nCliRunner().invoke(main, ['version'])"
+    )
+
+    assert "rich" not in loaded_by(program)
+
+
+def test_every_command_has_help_that_says_what_it_does():
+    """And the list says of each what its help says first, or shorter."""
+    for path, command in commands():
+        ended = Cli()(*path.split(), "--help")
+        assert command.help, path
+        assert f"Usage: main {path}" in ended.output.replace("holdfast", "main")
+
+
+def test_every_command_and_option_is_on_its_page():
+    """And nothing else is."""
+    sections = dict(re.findall(r"^### holdfast ([a-z -]+)\n(.*?)(?=^##|\Z)", PAGE, re.MULTILINE | re.DOTALL))
+    shared = set(re.findall(r"`(--[a-z-]+)", PAGE.partition("## For every command")[2].partition("\n## ")[0]))
+    expected = {path: own_options(command) - shared for path, command in commands()}
+
+    assert sorted(expected) == sorted(sections)
+    documented = {path: set(re.findall(r"`(?:-\w, )?(--[a-z-]+)", text)) - shared for path, text in sections.items()}
+    assert expected == documented
+
+
+def own_options(command: click.Command) -> set[str]:
+    return {
+        name
+        for parameter in command.params
+        if isinstance(parameter, click.Option)
+        for name in (*parameter.opts, *parameter.secondary_opts)
+        if name.startswith("--")
+    }
+
+
+def test_every_exit_code_is_on_the_page():
+    """With the meaning that the code has."""
+    codes = {value for name, value in vars(exits).items() if name.isupper() and isinstance(value, int)}
+
+    assert codes == {int(code) for code in re.findall(r"^\| (\d+) \|", PAGE, re.MULTILINE)}
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (errors.InvalidRequest("x"), 2),
+        (errors.InvalidDatabaseUrl("x"), 2),
+        (errors.StorageBusy("x"), 3),
+        (errors.ServerUnreachable("x"), 3),
+        (errors.ExecutionNotFound("x"), 4),
+        (errors.WorkflowFailed("x"), 5),
+        (errors.UpdateRejected("x"), 5),
+        (errors.Unauthenticated("x"), 6),
+        (errors.Forbidden("x"), 6),
+        (errors.ExecutionClosed("x"), 7),
+    ],
+)
+def test_errors_have_exit_codes(error, code):
+    """Scripts tell them apart without reading."""
+    assert code == exits.Refused(error).exit_code
+
+
+def test_a_fault_is_one_line_unless_the_traceback_is_wanted(monkeypatch, cli):
+    """--debug shows it, on any command, before or after its name."""
+
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setattr("holdfast.cli.doors.Door.look", broken)
+
+    assert "ZeroDivisionError: oh; this is a fault of Holdfast" in cli.refused("workflow", "list", code=70)
+    assert isinstance(cli("workflow", "list", "--debug", code=1).exception, ZeroDivisionError)
+    assert isinstance(cli("--debug", "workflow", "list", code=1).exception, ZeroDivisionError)
+
+
+def test_ctrl_c_ends_with_130(monkeypatch, cli):
+    """And with no traceback."""
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("holdfast.cli.doors.Door.look", interrupted)
+
+    assert "interrupted\n" == cli("workflow", "list", code=130).stderr
+
+
+def test_without_a_place_the_command_says_where_it_looks():
+    """Options, environment, a file in this folder."""
+    said = Cli().refused("workflow", "list", code=2)
+
+    assert all(name in said for name in ("--server", "--db", "HOLDFAST_SERVER", "HOLDFAST_DATABASE_URL", "holdfast.db"))
+
+
+@pytest.mark.sqlite_only
+def test_the_file_of_this_folder_is_the_default(cli, tmp_path):
+    """It is called holdfast.db; --db may be a path."""
+    cli("migrate", f"sqlite:///{tmp_path}/holdfast.db")
+
+    assert [] == Cli().lines("workflow", "list")
+    assert [] == Cli().lines("workflow", "list", "--db", "holdfast.db")
+    assert [] == Cli().lines("workflow", "list", "--db", f"sqlite:///{tmp_path}/holdfast.db")
+
+
+@pytest.mark.sqlite_only
+def test_looking_makes_no_database(tmp_path):
+    """A wrong path is an error, not an empty list."""
+    said = Cli().refused("workflow", "list", "--db", "typo.db", code=2)
+
+    assert ("there is no database typo.db" in said, []) == (True, list(tmp_path.iterdir()))
+    assert "in memory" in Cli().refused("workflow", "list", "--db", "sqlite://", code=2)
+
+
+@pytest.mark.sqlite_only
+def test_looking_does_not_change_the_schema(tmp_path):
+    """An older database is for `holdfast migrate`: others may be at work on it."""
+    (tmp_path / "old.db").touch()
+
+    assert "[schema_too_old]" in Cli().refused("workflow", "list", "--db", "old.db", code=3)
+
+
+def test_server_and_database_exclude_each_other():
+    """One of them is meant."""
+    said = Cli().refused("workflow", "list", "--db", "x.db", "--server", "http://localhost:1", code=2)
+
+    assert "not both" in said
+
+
+def test_passwords_are_not_shown():
+    """Of a database that is named, and of one that can't even be."""
+    assert "postgresql://h:1/app" == shown_url("postgresql://u:hush@h:1/app?password=hush")
+    for url in ("mysql://u:hush@h/app", "postgresql://u:hush@h"):
+        assert "hush" not in Cli()("workflow", "list", "--db", url, code=None).output
+        assert "hush" not in Cli()("doctor", "--db", url, code=None).output
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_are_taught_to_complete(shell):
+    """The script of each asks the command itself."""
+    assert "_HOLDFAST_COMPLETE" in Cli()("completion", shell).stdout
+
+
+def test_commands_are_completed():
+    """Down to the options."""
+    said = subprocess.run(
+        [sys.executable, "-m", "holdfast"],
+        env={"_HOLDFAST_COMPLETE": "bash_complete", "COMP_WORDS": "holdfast workflow si", "COMP_CWORD": "2"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+    assert ["plain,signal", "plain,signal-with-start"] == said.split()
+
+
+def test_version_says_what_is_there():
+    """For reports of what went wrong."""
+    found = json.loads(Cli()("version", "--json").stdout)
+
+    assert {"holdfast", "python", "sqlite", "click", "msgspec"} <= set(found)
+
+
+def test_the_list_of_commands_is_short():
+    """Each with one line."""
+    assert all(len(text) < 80 for _, text in COMMANDS.values())

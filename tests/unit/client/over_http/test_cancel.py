@@ -1,0 +1,3 @@
+"""tests/unit/engine/test_cancel.py over HTTP."""
+
+from tests.unit.engine.test_cancel import *  # noqa: F403

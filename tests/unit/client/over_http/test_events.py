@@ -1,0 +1,3 @@
+"""tests/unit/engine/test_events.py over HTTP."""
+
+from tests.unit.engine.test_events import *  # noqa: F403

@@ -1,0 +1,3 @@
+"""tests/unit/engine/test_fork.py over HTTP."""
+
+from tests.unit.engine.test_fork import *  # noqa: F403

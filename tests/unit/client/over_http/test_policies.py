@@ -1,0 +1,3 @@
+"""tests/unit/engine/test_policies.py over HTTP."""
+
+from tests.unit.engine.test_policies import *  # noqa: F403

@@ -1,0 +1,3 @@
+"""tests/unit/engine/test_start.py over HTTP."""
+
+from tests.unit.engine.test_start import *  # noqa: F403

@@ -1,0 +1,3 @@
+"""tests/unit/engine/test_state.py over HTTP."""
+
+from tests.unit.engine.test_state import *  # noqa: F403
