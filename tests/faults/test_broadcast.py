@@ -75,7 +75,7 @@ async def test_a_broadcast_to_100_000_survives_ten_kills(spawn: Spawn, folder: P
     process = await spawn("throw", **OPTIONS)
     assert 0 == await process.ended(within_s=120)
 
-    assert [["the one", CROWD + 1, CROWD]] == [line[:3] for line in lines(folder, "thrown")]
+    assert [("the one", CROWD)] == [(line[0], line[2]) for line in lines(folder, "thrown")]
     assert (0, CROWD, CROWD) == (reader.waiting, reader.received, reader.receivers)
     assert CROWD == reader.one("SELECT count(*) FROM holdfast_ready")
     assert 1 == reader.one("SELECT count(*) FROM holdfast_deliveries")
@@ -134,6 +134,7 @@ async def test_who_waits_is_answered_though_the_deliverer_dies(spawn: Spawn, fol
     assert 0 == await waiter.ended(within_s=60)
 
     answers = lines(folder, "thrown")
-    assert {("the one", count + 1, count)} == {tuple(line[:3]) for line in answers}
+    assert {("the one", count)} == {(line[0], line[2]) for line in answers}
+    assert len({line[1] for line in answers}) == 1, "one broadcast, by whatever number"
     assert waiter.pid in {line[3] for line in answers}
     assert (0, count, count) == (reader.waiting, reader.received, reader.receivers)
