@@ -31,13 +31,13 @@ endif
 
 test: lint types imports ## prove everything: lint, types, import rules, all tests, again with replay at every wait, again on PostgreSQL
 	@echo "test: fast tests"
-	@$(BIN)/python -m pytest -q -n 4 -m "not slow" $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -q -n 2 -m "not slow" $(PYTEST_ARGS)
 	@echo "test: slow tests: they start, kill and suspend processes"
-	@$(BIN)/python -m pytest -q -n 4 -m slow $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -q -n 3 -m slow $(PYTEST_ARGS)
 	@echo "test: engine and front-end again, every program rebuilt from its history at every wait"
-	@HOLDFAST_REPLAY_ALWAYS=1 $(BIN)/python -m pytest -q -n 4 -m "not slow" $(PYTEST_ARGS) tests/unit/engine tests/unit/frontends
+	@HOLDFAST_REPLAY_ALWAYS=1 $(BIN)/python -m pytest -q -n 2 -m "not slow" $(PYTEST_ARGS) tests/unit/engine tests/unit/frontends
 	@echo "test: whatever has an engine again, on PostgreSQL"
-	@HOLDFAST_TEST_STORE=postgres $(BIN)/python -m pytest -q -n 4 -m "not sqlite_only" $(PYTEST_ARGS) \
+	@HOLDFAST_TEST_STORE=postgres $(BIN)/python -m pytest -q -n 3 -m "not sqlite_only" $(PYTEST_ARGS) \
 		--ignore tests/unit/client/over_http tests/unit/engine tests/unit/frontends tests/unit/client tests/unit/blocking \
 		tests/replay tests/faults
 

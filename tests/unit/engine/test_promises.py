@@ -30,6 +30,12 @@ from tests.unit.engine.records import check_all
 HANDED_OUT: dict[str, tuple[str, str]] = {}
 
 
+@pytest.fixture(autouse=True)
+def nothing_handed_out():
+    """These tests run over HTTP, too, in the same process: what one handed out is not the other's."""
+    HANDED_OUT.clear()
+
+
 @task
 async def hand_out(name: str, promise_id: str, token: str) -> None:
     """What goes to the external system: a payment's metadata, a link in a mail."""
