@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -50,14 +51,23 @@ class Onlooker(Reader):
         return [[row[0] for row in self.rows(sql, one)] for one in ids]
 
 
+@pytest.fixture
+def onlooker(database_url: str) -> Iterator[Callable[[], Onlooker]]:
+    """Opens onlookers, and closes them."""
+    with ExitStack() as opened:
+        yield lambda: opened.enter_context(closing(Onlooker(database_url)))
+
+
 @pytest.mark.slow
-async def test_a_broadcast_to_100_000_survives_ten_kills(spawn: Spawn, folder: Path, database_url: str):
+async def test_a_broadcast_to_100_000_survives_ten_kills(
+    spawn: Spawn, folder: Path, database_url: str, onlooker: Callable[[], Onlooker]
+):
     """001-22, 001-24: each gets it exactly once, and whoever asks again is told the right count."""
     seed = secrets.randbits(32)
     print(f"seed {seed}")
     chance = random.Random(seed)
     ids = await write_waiting(database_url, CROWD)
-    reader = Onlooker(database_url)
+    reader = onlooker()
     killed_after = []
     for number in range(KILLS):
         process = await spawn("throw", **OPTIONS)
@@ -119,11 +129,13 @@ async def test_overlapping_broadcasts_with_killed_workers(
 
 
 @pytest.mark.slow
-async def test_who_waits_is_answered_though_the_deliverer_dies(spawn: Spawn, folder: Path, database_url: str):
+async def test_who_waits_is_answered_though_the_deliverer_dies(
+    spawn: Spawn, folder: Path, database_url: str, onlooker: Callable[[], Onlooker]
+):
     """Two processes deliver the same broadcast side by side, one is killed: the other one's count is that of all."""
     count = CROWD // 5
     await write_waiting(database_url, count)
-    reader = Onlooker(database_url)
+    reader = onlooker()
     thrower = await spawn("throw", **OPTIONS)
     await until(lambda: reader.pages[1] > 0)
     waiter = await spawn("throw", **OPTIONS)
