@@ -139,7 +139,7 @@ def test_shutdown_on_the_thread_of_the_loop(url):
 
 def test_ctrl_c_interrupts_and_cancels_the_wait(engine):
     """KeyboardInterrupt at once, nobody waits on the loop any more, and the engine goes on."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever a server in this process has left there
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # known, whatever ran before in this process
     handle = engine.client.start_workflow(waits)
     outcomes = engine._wrapped._local.outcomes
     main = threading.get_ident()
