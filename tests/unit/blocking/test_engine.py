@@ -169,7 +169,7 @@ from holdfast.errors import *
 
 @task
 def slow(context: TaskContext) -> str:
-    print("begun", flush=True)
+    os.write(1, b"begun\\n")  # whole lines: print writes the end of a line by itself, and another thread may be faster
     time.sleep(0.3)
     return "done"
 
@@ -213,7 +213,7 @@ def test_process_that_never_shuts_down_ends_in_order(url, ending, code):
             started = engine.start(works)
             while not any(task.attempt for task in engine.client.workflow(started).pending_tasks() if task.worker):
                 time.sleep(0.01)
-            print(started, flush=True)
+            os.write(1, f"{{started}}\\n".encode())
             {ending}
             """,
         ),
