@@ -63,6 +63,7 @@ async def test_killed_at_every_statement_there_are_both_or_neither(
 ) -> None:
     whole = await spawn("once", module=MODULE)
     whole.tell()
+    assert await whole.line() == "committed"
     statements = int(await whole.line())
     assert await whole.ended() == 0
     assert statements > 10, "the application's own, the savepoint, the reads, the writes, the commit"

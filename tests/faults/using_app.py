@@ -2,7 +2,8 @@
 
 `once` makes one order, `often` one after another. In both, an order and the signal-with-start for it are one
 transaction. With `kill_at` the process kills itself when its connection is about to run that statement, counted from
-the beginning of the transaction. `db` is the URL of a database.
+the beginning of the transaction; it says "committed" after the transaction, and then how many statements there were.
+`db` is the URL of a database.
 """
 
 from __future__ import annotations
@@ -99,6 +100,7 @@ def main() -> None:
             trap = Trap(options.get("kill_at"))
             set_trap(connection, trap)
             place(engine, connection, "o1")
+            print("committed", flush=True)
             connection.execute("SELECT 'committed'")
             print(trap.statements, flush=True)
         else:
