@@ -8,7 +8,7 @@ hold, and there may be more.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -25,11 +25,29 @@ class Equality(NamedTuple):
     value: str | int | float | bool | None
 
 
+class Demand(NamedTuple):
+    """An equality as it was written; without a literal when only `x` or `!x` says it."""
+
+    equality: Equality
+    literal: Literal | None
+
+
 def required_equalities(tree: Node) -> tuple[Equality, ...]:
     """All equalities among the conjuncts, in the order of the text, each once."""
-    found = (_equality(part) for part in conjuncts(tree))
-    unique = {(one.path, equality_key(one.value)): one for one in found if one is not None}
+    return each_once(demand.equality for demand in demands(tree))
+
+
+def each_once(equalities: Iterable[Equality]) -> tuple[Equality, ...]:
+    unique = {(one.path, equality_key(one.value)): one for one in equalities}
     return tuple(unique.values())
+
+
+def demands(tree: Node) -> Iterator[Demand]:
+    """The equalities among the conjuncts, in the order of the text."""
+    for part in conjuncts(tree):
+        found = _demand(part)
+        if found is not None:
+            yield found
 
 
 def conjuncts(tree: Node) -> Iterator[Node]:
@@ -41,17 +59,19 @@ def conjuncts(tree: Node) -> Iterator[Node]:
         yield tree
 
 
-def _equality(node: Node) -> Equality | None:
+def _demand(node: Node) -> Demand | None:
+    literal: Literal | None = None
+    value: Any
     match node:
-        case Binary(op="==", left=left, right=Literal(value=value)) if _indexable(value):
+        case Binary(op="==", left=left, right=Literal(value=value) as literal) if _indexable(value):
             path = input_path(left)
-        case Binary(op="==", left=Literal(value=value), right=right) if _indexable(value):
+        case Binary(op="==", left=Literal(value=value) as literal, right=right) if _indexable(value):
             path = input_path(right)
         case Unary(op="!", operand=operand):
             path, value = input_path(operand), False  # anything but true and false is an error there
         case _:
             path, value = input_path(node), True
-    return Equality(path, value) if path else None
+    return Demand(Equality(path, value), literal) if path else None
 
 
 def _indexable(value: Any) -> bool:

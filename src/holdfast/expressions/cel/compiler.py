@@ -44,13 +44,14 @@ _TYPE_VALUES = {name: CelType(name) for name in TYPE_NAMES.values()}
 
 
 class Code(NamedTuple):
-    """A node that can run. `constant` says that it always gives `value`."""
+    """A node that can run. `constant` says that it always gives `value`, `slot` that it gives a text of the frame."""
 
     run: Run
     kind: Kind
     cost: int
     constant: bool = False
     value: Any = None
+    slot: int | None = None
 
 
 def constant(value: Any) -> Code:
@@ -58,13 +59,17 @@ def constant(value: Any) -> Code:
 
 
 class Compiler:
-    """One pass over one tree. `slots` is how long a frame has to be."""
+    """One pass over one tree. `slots` is how long a frame has to be.
 
-    def __init__(self, source: Source) -> None:
+    The literals in `open_texts` are left open: what they say is in the frame, in this order, before all else.
+    """
+
+    def __init__(self, source: Source, open_texts: Sequence[Literal] = ()) -> None:
         self._source = source
         self._scope = {"input": PAYLOAD}
         self._patterns = 0
-        self.slots = FIRST_LOCAL
+        self._open = {literal.start: FIRST_LOCAL + number for number, literal in enumerate(open_texts)}
+        self.slots = self._first_local = FIRST_LOCAL + len(open_texts)
 
     def filter_code(self, node: Node) -> Code:
         """A whole filter: its answer must be able to be true or false."""
@@ -88,6 +93,9 @@ class Compiler:
     # --- values
 
     def _literal(self, node: Literal) -> Code:
+        slot = self._open.get(node.start)
+        if slot is not None:
+            return Code(lambda frame: frame[slot], str, 1, slot=slot)
         return constant(UInt(node.value) if node.unsigned else node.value)
 
     def _name(self, node: Name) -> Code:
@@ -286,7 +294,7 @@ class Compiler:
 
     def _bodies(self, node: Call, variable: str) -> tuple[int, list[Code]]:
         """What a macro does with each element, which has a place of its own in the frame meanwhile."""
-        outer, slot = self._scope, FIRST_LOCAL + len(self._scope) - 1
+        outer, slot = self._scope, self._first_local + len(self._scope) - 1
         while slot in outer.values():
             slot += 1  # a name that hides another one leaves the scope as long as it was
         self.slots = max(self.slots, slot + 1)
@@ -335,6 +343,10 @@ def _dotted(node: Node) -> str:
 
 
 def _equality(left: Code, right: Code, *, same: bool) -> Run:
+    if right.slot is not None:
+        return runtime.equals_text(left.run, right.slot, same=same)
+    if left.slot is not None:
+        return runtime.equals_text(right.run, left.slot, same=same)
     if right.constant and (fast := runtime.equals_constant(left.run, right.value, same=same)):
         return fast
     if left.constant and (fast := runtime.equals_constant(right.run, left.value, same=same)):

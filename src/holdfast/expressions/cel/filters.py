@@ -10,6 +10,7 @@ from holdfast.expressions.cel.analysis import Equality, required_equalities
 from holdfast.expressions.cel.budget import DEFAULT_BUDGET, FIRST_LOCAL, LEFT, spent
 from holdfast.expressions.cel.compiler import Code, Compiler
 from holdfast.expressions.cel.explain import Explanation, explain
+from holdfast.expressions.cel.forms import split
 from holdfast.expressions.cel.grammar import CEL
 from holdfast.expressions.cel.values import not_bool
 from holdfast.expressions.lexer import Source
@@ -34,11 +35,13 @@ class Filter:
 
     __slots__ = ("_cost", "_equalities", "_locals", "_run", "text")
 
-    def __init__(self, text: str, code: Code, slots: int, equalities: tuple[Equality, ...]) -> None:
+    def __init__(
+        self, text: str, code: Code, slots: int, equalities: tuple[Equality, ...], strings: tuple[str, ...] = ()
+    ) -> None:
         self.text = text
         self._run = code.run
         self._cost = code.cost
-        self._locals = [None] * (slots - FIRST_LOCAL)
+        self._locals = (*strings, *[None] * (slots - FIRST_LOCAL - len(strings)))
         self._equalities = equalities
 
     def __repr__(self) -> str:
@@ -85,10 +88,19 @@ def compile_filter(text: str) -> Filter:
 def _compiled(text: str) -> Filter:
     source = Source(text)
     _check_characters(source)
+    shared = split(text) if len(text) <= _SHORT else None
+    if shared is None:
+        return compiled_alone(source)
+    form, strings = shared
+    return Filter(text, form.code, form.slots, form.equalities(strings), strings)
+
+
+def compiled_alone(source: Source) -> Filter:
+    """A filter that shares nothing."""
     tree = Parser(source, CEL).whole()
     compiler = Compiler(source)
     code = compiler.filter_code(tree)
-    return Filter(text, code, compiler.slots, required_equalities(tree))
+    return Filter(source.text, code, compiler.slots, required_equalities(tree))
 
 
 def _check_characters(source: Source) -> None:

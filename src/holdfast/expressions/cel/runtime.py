@@ -182,6 +182,13 @@ def equals_constant(operand: Run, value: Any, *, same: bool) -> Run | None:
     return run
 
 
+def equals_text(operand: Run, slot: int, *, same: bool) -> Run:
+    """The same with a text of the frame on one side."""
+    if same:
+        return lambda frame: operand(frame) == frame[slot]
+    return lambda frame: operand(frame) != frame[slot]
+
+
 def compared(op: str, left: Run, right: Run) -> Run:
     """`left < right` and its kin"""
     compare = _COMPARE[op]
