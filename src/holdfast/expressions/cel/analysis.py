@@ -8,6 +8,7 @@ hold, and there may be more.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from holdfast.expressions.cel.values import UInt
 from holdfast.expressions.syntax import Binary, Chain, Index, Literal, Member, Name, Node, Unary
 
 _LONG = 100
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 class Equality(NamedTuple):
@@ -137,4 +139,4 @@ def _hashed(prefix: str, text: str) -> str:
 
 def _storable(text: str) -> bool:
     """Whether every database takes the text as it is."""
-    return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
+    return _UNSTORABLE.search(text) is None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from holdfast.errors import ExpressionFailed, InvalidExpression
@@ -36,7 +37,12 @@ class Filter:
     __slots__ = ("_cost", "_equalities", "_locals", "_run", "text")
 
     def __init__(
-        self, text: str, code: Code, slots: int, equalities: tuple[Equality, ...], strings: tuple[str, ...] = ()
+        self,
+        text: str,
+        code: Code,
+        slots: int,
+        equalities: Callable[[], tuple[Equality, ...]],
+        strings: tuple[str, ...] = (),
     ) -> None:
         self.text = text
         self._run = code.run
@@ -68,7 +74,7 @@ class Filter:
 
     def required_equalities(self) -> tuple[Equality, ...]:
         """Equalities that hold in every payload this filter matches: keys for an index of filters."""
-        return self._equalities
+        return self._equalities()
 
     def explain(self, payload: Any, *, budget: int = DEFAULT_BUDGET) -> Explanation:
         """Why the payload satisfies the filter or does not, for people."""
@@ -92,7 +98,7 @@ def _compiled(text: str) -> Filter:
     if shared is None:
         return compiled_alone(source)
     form, strings = shared
-    return Filter(text, form.code, form.slots, form.equalities(strings), strings)
+    return Filter(text, form.code, form.slots, partial(form.equalities, strings), strings)
 
 
 def compiled_alone(source: Source) -> Filter:
@@ -100,7 +106,7 @@ def compiled_alone(source: Source) -> Filter:
     tree = Parser(source, CEL).whole()
     compiler = Compiler(source)
     code = compiler.filter_code(tree)
-    return Filter(source.text, code, compiler.slots, required_equalities(tree))
+    return Filter(source.text, code, compiler.slots, partial(required_equalities, tree))
 
 
 def _check_characters(source: Source) -> None:

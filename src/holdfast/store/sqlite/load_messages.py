@@ -63,6 +63,7 @@ class MessageLoad:
         self.tasks = tasks
         self.promises = due_promises | plan.promises
         self._paths: dict[tuple[str, str, str], list[str]] = {}
+        self._unfiltered: dict[tuple[object, ...], list[Row]] = {}
 
     def run(self) -> None:
         plan = self.plan
@@ -138,13 +139,20 @@ class MessageLoad:
         """Candidates in the order of waiting: those without a demand, and those whose demand the event meets."""
         at = (match.org, str(match.kind), match.key)
         bound = _NO_BOUND if match.bound is None else match.bound
-        found: list[Row] = self.connection.execute(_UNFILTERED, (*at, match.after, bound, match.limit)).fetchall()
+        found = self._without_demand((*at, match.after, bound, match.limit))
         for path in self._paths_of(at):
             value = match.value_at(path)
             if value is not None:
                 values = (*at, path, value, match.after, bound, match.limit)
-                found += self.connection.execute(_WITH_VALUE, values).fetchall()
+                found = found + self.connection.execute(_WITH_VALUE, values).fetchall()
         return [self._keep(row_to_subscription(row)) for row in sorted(found)[: match.limit]]
+
+    def _without_demand(self, values: tuple[object, ...]) -> list[Row]:
+        """The same for all events of a batch that go to the same key."""
+        found = self._unfiltered.get(values)
+        if found is None:
+            found = self._unfiltered[values] = self.connection.execute(_UNFILTERED, values).fetchall()
+        return found
 
     def _paths_of(self, at: tuple[str, str, str]) -> list[str]:
         paths = self._paths.get(at)
