@@ -17,6 +17,7 @@ from random import uniform
 from typing import Any, Final
 
 from holdfast.errors import OutcomeUnknown, StorageBusy, StorageError
+from holdfast.store.postgres.arrays import Packing
 from holdfast.store.postgres.aside import Aside
 from holdfast.store.postgres.clocks import DatabaseClock
 from holdfast.store.postgres.connections import DRIVER_ERRORS, Database, close_quietly
@@ -162,7 +163,8 @@ class Transactions:
         connection = await self.connect()
         await connection.execute(self._begin + settings)
         now = await self.now(connection)
-        loaded = await load(connection, batch.plan(), now)
+        packing = Packing(connection)
+        loaded = await load(packing, batch.plan(), now)
         seen = Seen(loaded)
         changes = batch.decide(loaded)
         if changes == _NOTHING:
@@ -170,7 +172,7 @@ class Transactions:
             await connection.execute("ROLLBACK")
             return False
         number, mark = self._marks.next(now)
-        await write(connection, changes, seen, now, mark)
+        await write(packing, changes, seen, now, mark)
         await self._commit(connection, number, batch, patience_s)
         return True
 
