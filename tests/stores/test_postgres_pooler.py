@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from datetime import timedelta
+
+import pytest
 
 from holdfast import TaskContext, WorkflowContext, task, workflow
 from tests.conftest import OpenEngine
@@ -25,7 +28,9 @@ async def order(ctx: WorkflowContext, number: int) -> int:
     return int(await ctx.task(double, paid)) + int(shipped["order"])
 
 
-async def test_everything_works_behind_a_transaction_pooler(postgres_url: str, engine: OpenEngine) -> None:
+async def test_everything_works_behind_a_transaction_pooler(
+    postgres_url: str, engine: OpenEngine, caplog: pytest.LogCaptureFixture
+) -> None:
     pooler = Pooler(postgres_url, size=3)
     async with pooler.running() as url:
         engines = [await engine(workflows=[order], tasks=[double], url=url) for _ in range(2)]
@@ -50,3 +55,5 @@ async def test_everything_works_behind_a_transaction_pooler(postgres_url: str, e
     assert len(listed) == ORDERS
     busy = [given for given in pooler.transactions if len(given) > 5]
     assert any(len(set(given)) > 1 for given in busy), "somebody's transactions ran on several connections"
+    complaints = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert [text for text in complaints if "synchronous_commit" not in text] == []
