@@ -8,6 +8,13 @@ TYPED := $(wildcard src/holdfast examples bench tests tools)
 # What a usable interpreter must manage: new enough, able to make a virtual environment, built with SQLite.
 FIT := import sys, venv, ensurepip, sqlite3; sys.exit(sys.version_info < (3, 11))
 
+# The tests start hundreds of Python processes, and half of the time that one takes to start goes into compiling. Where
+# the environment forbids compiled files beside the sources, they are kept in the virtual environment all the same.
+ifneq ($(PYTHONDONTWRITEBYTECODE),)
+export PYTHONDONTWRITEBYTECODE :=
+export PYTHONPYCACHEPREFIX ?= $(CURDIR)/$(VENV)/pycache
+endif
+
 # Handed to pytest: make check PYTEST_ARGS="-k signal -x", make test PYTEST_ARGS="-n auto"
 PYTEST_ARGS ?=
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 
 from bench.meters import Stopwatch
@@ -22,6 +23,20 @@ async def by_callers(callers: int, total: int, call: Callable[[int], Awaitable[o
     with Stopwatch() as watch:
         await asyncio.gather(*(caller() for _ in range(callers)))
     return watch
+
+
+async def at_pace(per_s: float, total: int, call: Callable[[int], Awaitable[object]]) -> list[float]:
+    """Make numbered calls at this rate, whatever the answers do: how long each took from when it was due, in
+    seconds."""
+    began = time.perf_counter() + 0.1
+
+    async def one(number: int) -> float:
+        due = began + number / per_s
+        await asyncio.sleep(max(0.0, due - time.perf_counter()))
+        await call(number)
+        return time.perf_counter() - due
+
+    return list(await asyncio.gather(*(one(number) for number in range(total))))
 
 
 async def until_waiting(client: Client, count: int) -> None:

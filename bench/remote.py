@@ -2,7 +2,7 @@
 
 One process has the engine and its gRPC door. First a worker in another process runs workflows of one task (and of one
 step) that are started next to the engine; then callers in another process send signal-with-start, one call at a time
-each. The yardstick is the same door's health check: what a call costs that does nothing.
+each, while no worker is there. The yardstick is the same door's health check: what a call costs that does nothing.
 """
 
 from __future__ import annotations
@@ -14,19 +14,21 @@ from contextlib import asynccontextmanager
 from multiprocessing.connection import Connection
 from typing import Any
 
-from bench.figures import Figure
-from bench.load import by_callers
+from bench.figures import Figure, percentile
+from bench.load import at_pace, by_callers
 from bench.setting import Setting, config
 from bench.throughput import increment_task, one_step, one_task
 from holdfast import Engine, RemoteWorker, WorkflowContext, workflow
 from holdfast.api.auth import open_authenticator
 from holdfast.api.grpc.server import GrpcServer
 from holdfast.api.grpc.settings import GrpcSettings
+from holdfast.cli.running import run_fast
 from holdfast.wire.grpc import holdfast_pb2 as pb
 
 FULL = {"callers": 256, "workflows": 10_000, "warm_up": 1_000, "calls": 10_000, "call_callers": 64}
 QUICK = {"callers": 256, "workflows": 1_500, "warm_up": 500, "calls": 2_000, "call_callers": 64}
 
+PACE = 750
 SIGNAL = "/holdfast.v1.WorkflowDispatch/SignalWithStartWorkflow"
 HEALTH = "/grpc.health.v1.Health/Check"
 
@@ -38,10 +40,15 @@ async def mailbox(ctx: WorkflowContext) -> None:
 
 
 def run(setting: Setting) -> list[Figure]:
-    tasks_s, steps_s, calls = asyncio.run(_measure(setting))
+    tasks_s, steps_s, calls = run_fast(_measure(setting))
     count = setting["workflows"]
     return [
-        Figure(name="one-task workflows, remote worker", figure=count / tasks_s, unit="workflows/s"),
+        Figure(
+            name="one-task workflows, remote worker",
+            figure=count / tasks_s,
+            unit="workflows/s",
+            at_least=setting.aim(1_500),
+        ),
         Figure(name="one-step workflows, remote worker", figure=count / steps_s, unit="workflows/s"),
         Figure(
             name="signal-with-start calls",
@@ -49,23 +56,27 @@ def run(setting: Setting) -> list[Figure]:
             unit="calls/s",
             yardstick=calls["checks"],
             yardstick_name="health checks/s",
+            at_least=setting.aim(1_500),
         ),
+        Figure(name="an answer at 750 calls/s, p50", figure=calls["paced_p50"], unit="ms"),
+        Figure(name="an answer at 750 calls/s, p99", figure=calls["paced_p99"], unit="ms", at_most=setting.aim(50)),
     ]
 
 
 async def _measure(setting: Setting) -> tuple[float, float, dict[str, float]]:
     callers, warm_up, count = setting["callers"], setting["warm_up"], setting["workflows"]
-    async with Engine(setting.url(), config=config()) as engine, _door(engine) as door, _process(_work, door.url):
+    async with Engine(setting.url(), config=config()) as engine, _door(engine) as door:
         seconds = []
-        for kind in (one_task, one_step):
+        async with _process(_work, door.url):
+            for kind in (one_task, one_step):
 
-            async def call(number: int, kind: Any = kind) -> None:
-                handle = await engine.client.start_workflow(kind, number)
-                assert await handle.result() == number + 1
+                async def call(number: int, kind: Any = kind) -> None:
+                    handle = await engine.client.start_workflow(kind, number)
+                    assert await handle.result() == number + 1
 
-            await by_callers(callers, warm_up, call)
-            seconds.append((await by_callers(callers, count, call)).seconds)
-            setting.tell(f"{count / seconds[-1]:,.0f} workflows/s of {kind.__name__} with a remote worker")
+                await by_callers(callers, warm_up, call)
+                seconds.append((await by_callers(callers, count, call)).seconds)
+                setting.tell(f"{count / seconds[-1]:,.0f} workflows/s of {kind.__name__} with a remote worker")
         async with _process(_ask, door.address, setting["calls"], setting["call_callers"]) as caller:
             caller.send("go")
             calls: dict[str, float] = await asyncio.to_thread(caller.recv)
@@ -144,8 +155,14 @@ def _ask(test: Connection, target: str, count: int, callers: int) -> None:
             await by_callers(callers, count // 10, send)
             signals = await by_callers(callers, count, send)
             checks = await by_callers(callers, count, look)
-            return {"signals": count / signals.seconds, "checks": count / checks.seconds}
+            paced = await at_pace(PACE, count // 3, send)
+            return {
+                "signals": count / signals.seconds,
+                "checks": count / checks.seconds,
+                "paced_p50": percentile(paced, 50) * 1000,
+                "paced_p99": percentile(paced, 99) * 1000,
+            }
 
     test.send("ready")
     test.recv()
-    test.send(asyncio.run(ask()))
+    test.send(run_fast(ask()))

@@ -10,11 +10,12 @@ import asyncio
 import inspect
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from itertools import count
 from pathlib import Path
+from shutil import copy
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
@@ -75,6 +76,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.skip(reason="is about SQLite"))
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How many scenarios were simulated, and how fast."""
+    reports = terminalreporter.getreports("passed")
+    parts = [value for report in reports for name, value in report.user_properties if name == "simulated"]
+    if parts:
+        scenarios, seconds = sum(part[0] for part in parts), sum(part[1] for part in parts)
+        terminalreporter.write_line(f"simulation: {scenarios} scenarios, {scenarios / seconds:.0f}/s on one core")
+
+
 def _changes_with_the_store(item: pytest.Item) -> bool:
     fixtures = set(getattr(item, "fixturenames", ()))
     return bool({"database_url", "new_database"} & fixtures) and "postgres_url" not in fixtures
@@ -92,7 +102,9 @@ def database(tmp_path: Path) -> Path:
 def database_url(request: pytest.FixtureRequest) -> Iterator[str]:
     """The database that the engines of this test use."""
     if STORE == "sqlite":
-        yield f"sqlite:///{request.getfixturevalue('database')}"
+        database: Path = request.getfixturevalue("database")
+        copy(request.getfixturevalue("migrated_file"), database)
+        yield f"sqlite:///{database}"
     else:
         with request.getfixturevalue("new_database")() as url:
             yield url
@@ -102,10 +114,19 @@ def database_url(request: pytest.FixtureRequest) -> Iterator[str]:
 def new_database(request: pytest.FixtureRequest, tmp_path: Path) -> NewDatabase:
     """Gives databases, for tests that need several of them."""
     if STORE == "sqlite":
-        numbers = count(1)
-        return lambda: nullcontext(f"sqlite:///{tmp_path}/{next(numbers)}.db")
+        files = (tmp_path / f"{number}.db" for number in count(1))
+        empty: Path = request.getfixturevalue("migrated_file")
+        return lambda: nullcontext(f"sqlite:///{copy(empty, next(files))}")
     migrated: SpareDatabases = request.getfixturevalue("migrated_databases")
     return migrated.one
+
+
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An SQLite database with the engine's tables, all of them empty: making them takes longer than most tests."""
+    file = tmp_path_factory.mktemp("migrated") / "empty.db"
+    _run_aside(_migrate(f"sqlite:///{file}"))
+    return file
 
 
 @pytest.fixture
@@ -158,13 +179,18 @@ def migrated_databases(request: pytest.FixtureRequest) -> Iterator[SpareDatabase
     server = named or request.getfixturevalue("postgres_server").url
     template = f"holdfast_migrated_{uuid4().hex[:12]}"
     url = create_database(server, template)
-    with ThreadPoolExecutor(1) as thread:  # the test's own may have a running loop
-        thread.submit(asyncio.run, _migrate(url)).result()
+    _run_aside(_migrate(url))
     databases = SpareDatabases(server, template=template)
     yield databases
     databases.close(drop=named is not None)
     if named is not None:
         drop_database(server, template)
+
+
+def _run_aside(work: Coroutine[Any, Any, None]) -> None:
+    """In a thread: the test's own may have a running loop."""
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, work).result()
 
 
 async def _migrate(url: str) -> None:

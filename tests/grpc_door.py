@@ -29,6 +29,7 @@ def nouns_of(engine: Engine) -> Nouns:
     return Nouns(
         executions=local.executions,
         messages=local.messages,
+        tasks=local.tasks,
         workers=local.workers,
         upkeep=local.upkeep,
         feeds=None,  # type: ignore[arg-type]  # this door does not use them

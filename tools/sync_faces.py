@@ -23,7 +23,8 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "holdfast"
 
 SKIPPED = {
-    "Client": {"executions", "messages", "portal", "sync", "connect", "close"},  # the async side itself
+    # The async side itself.
+    "Client": {"executions", "messages", "tasks", "deployments", "portal", "sync", "connect", "close"},
     "Engine": {"start_up", "shutdown"},  # SyncEngine does these in its own way
 }
 ASYNC_ITERATORS = {"AsyncIterator", "AsyncGenerator", "AsyncIterable"}
@@ -41,6 +42,12 @@ class Source:
     tree: ast.Module
     node: ast.ClassDef
     methods_only: bool = False
+    bases: list[Source] = field(default_factory=list)
+    """Classes in `holdfast/client` that it is made of: what they have, it has."""
+
+    @property
+    def family(self) -> list[Source]:
+        return [self, *self.bases]
 
     @property
     def members(self) -> list[ast.stmt]:
@@ -95,9 +102,12 @@ def generated() -> Iterator[tuple[Path, str]]:
 
 def client_classes() -> list[Source]:
     paths = sorted((PACKAGE / "client").glob("*.py"))
-    return reachable(
-        [source for path in paths for source in classes_in(ast.parse(path.read_text("utf-8")), module_of(path))]
-    )
+    sources = [source for path in paths for source in classes_in(ast.parse(path.read_text("utf-8")), module_of(path))]
+    by_name = {source.node.name: source for source in sources}
+    for source in sources:
+        names = [base.id for base in source.node.bases if isinstance(base, ast.Name)]
+        source.bases = [by_name[name] for name in names if name in by_name]
+    return reachable(sources)
 
 
 def module_of(path: Path) -> str:
@@ -113,7 +123,8 @@ def reachable(sources: list[Source]) -> list[Source]:
     known = {source.node.name: source for source in sources if any(is_async(member) for member in source.public)}
     found = ["Client"]
     for name in found:
-        given = {each for member in known[name].public if member.returns for each in names_in(member.returns)}
+        members = [member for source in known[name].family for member in source.public]
+        given = {each for member in members if member.returns for each in names_in(member.returns)}
         found += sorted(given & set(known) - set(found))
     return [known[name] for name in found]
 
@@ -153,7 +164,7 @@ def face_class(source: Source, target: Target) -> str:
     body: list[str] = []
     if not source.methods_only:
         body += attributes(source, target)
-    body += filter(None, (method(member, source, target) for member in source.public))
+    body += filter(None, (method(member, each, target) for each in source.family for member in each.public))
     use({name}, source, target)
     docstring = ast.get_docstring(source.node) if not source.methods_only else None
     head = [f"class {target.faces[name]}(Face[{name}]):"]

@@ -15,11 +15,14 @@ if TYPE_CHECKING:
     from holdfast.client.calls import UpdateHandle
     from holdfast.client.client import Client
     from holdfast.client.events import DeadEventView, EventKeyView, EventView, Published, WaitView
-    from holdfast.client.explaining import EventExplanation, WaitExplanation
+    from holdfast.client.explaining import EventExplanation, WaitExplanation, WorkflowExplanation
     from holdfast.client.handles import WorkflowHandle
     from holdfast.client.mailbox import DeadLetter, Mailbox, MailboxEntry
+    from holdfast.client.operating import PauseState, QueueState, WorkerState
     from holdfast.client.promises import PromiseView, SettledPromise
-    from holdfast.client.sync import SyncClient, SyncUpdateHandle, SyncWorkflowHandle
+    from holdfast.client.sync import SyncClient, SyncTaskHandle, SyncUpdateHandle, SyncWorkflowHandle
+    from holdfast.client.task_output import TaskChunk, TaskOutput, TaskUpdate
+    from holdfast.client.tasks import TaskHandle, TaskPage, TaskView
     from holdfast.client.views import WorkflowPage, WorkflowView
     from holdfast.config import EngineConfig, Limits, ServerConfig, StoreConfig, TelemetryConfig, WorkerConfig
     from holdfast.contract.calls import UpdateStatus
@@ -68,10 +71,12 @@ _HOMES = {
     "On": "holdfast.frontends.python.triggers",
     "Outcome": "holdfast.frontends.python.composition",
     "ParentClose": "holdfast.model.values",
+    "PauseState": "holdfast.client.operating",
     "PromiseFuture": "holdfast.frontends.python.messages",
     "PromiseState": "holdfast.model.messages",
     "PromiseView": "holdfast.client.promises",
     "Published": "holdfast.client.events",
+    "QueueState": "holdfast.client.operating",
     "RecoveryReport": "holdfast.contract.upkeep",
     "Redelivered": "holdfast.contract.executions",
     "RemoteWorker": "holdfast.assembly",
@@ -89,17 +94,26 @@ _HOMES = {
     "StoreConfig": "holdfast.config",
     "SyncClient": "holdfast.client.sync",
     "SyncEngine": "holdfast.blocking.engine",
+    "SyncTaskHandle": "holdfast.client.sync",
     "SyncUpdateHandle": "holdfast.client.sync",
     "SyncWorkflowHandle": "holdfast.client.sync",
+    "TaskChunk": "holdfast.client.task_output",
     "TaskContext": "holdfast.frontends.python.task_context",
+    "TaskHandle": "holdfast.client.tasks",
     "TaskInfo": "holdfast.frontends.python.task_context",
+    "TaskOutput": "holdfast.client.task_output",
+    "TaskPage": "holdfast.client.tasks",
+    "TaskUpdate": "holdfast.client.task_output",
+    "TaskView": "holdfast.client.tasks",
     "TelemetryConfig": "holdfast.config",
     "UpdateHandle": "holdfast.client.calls",
     "UpdateStatus": "holdfast.contract.calls",
     "WaitExplanation": "holdfast.client.explaining",
     "WaitView": "holdfast.client.events",
     "WorkerConfig": "holdfast.config",
+    "WorkerState": "holdfast.client.operating",
     "WorkflowContext": "holdfast.frontends.python.context",
+    "WorkflowExplanation": "holdfast.client.explaining",
     "WorkflowHandle": "holdfast.client.handles",
     "WorkflowInfo": "holdfast.frontends.python.info",
     "WorkflowPage": "holdfast.client.views",
@@ -137,10 +151,12 @@ __all__ = [
     "On",
     "Outcome",
     "ParentClose",
+    "PauseState",
     "PromiseFuture",
     "PromiseState",
     "PromiseView",
     "Published",
+    "QueueState",
     "RecoveryReport",
     "Redelivered",
     "RemoteWorker",
@@ -158,17 +174,26 @@ __all__ = [
     "StoreConfig",
     "SyncClient",
     "SyncEngine",
+    "SyncTaskHandle",
     "SyncUpdateHandle",
     "SyncWorkflowHandle",
+    "TaskChunk",
     "TaskContext",
+    "TaskHandle",
     "TaskInfo",
+    "TaskOutput",
+    "TaskPage",
+    "TaskUpdate",
+    "TaskView",
     "TelemetryConfig",
     "UpdateHandle",
     "UpdateStatus",
     "WaitExplanation",
     "WaitView",
     "WorkerConfig",
+    "WorkerState",
     "WorkflowContext",
+    "WorkflowExplanation",
     "WorkflowHandle",
     "WorkflowInfo",
     "WorkflowPage",

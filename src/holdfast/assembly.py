@@ -23,11 +23,13 @@ from holdfast.engine.facade import LocalEngine
 from holdfast.engine.observing import CommitMeters, CommitTraces, Observer, observe
 from holdfast.engine.scraping import MetricsPage
 from holdfast.errors import EngineStopped, ExecutionNotFound, InvalidDatabaseUrl, InvalidServer
+from holdfast.explaining.explanations import LocalExplanations
 from holdfast.frontends.python.definitions import Registry
 from holdfast.model.executions import Status
 from holdfast.model.tokens import execution_key
 from holdfast.secret_key import secret_key
 from holdfast.services.clockwork import Clockwork
+from holdfast.services.deletions import Deletions
 from holdfast.services.housekeeping import Housekeeping
 from holdfast.services.lookout import Lookout
 from holdfast.services.loops import Service
@@ -120,7 +122,14 @@ class Engine:
         self._local = self._make_local(url)
         self.metrics = self._observe()
         """The metrics of this process, if they are on: `await engine.metrics.page()`."""
-        self.client = Client(self._local.executions, self._local.messages, org, self.config.limits.payload_bytes)
+        self.client = Client(
+            self._local.executions,
+            self._local.messages,
+            self._local.tasks,
+            org,
+            payload_limit=self.config.limits.payload_bytes,
+            deployments=self._local.deployments,
+        )
         self._worker: Worker | None = None
         self._token_secret: bytes | None = None
         self._running = False
@@ -150,6 +159,7 @@ class Engine:
             Clockwork(upkeep, config.worker.lease_s / 3, config.timer_resolution_s),
             Lookout(upkeep, config.hint_poll_s, config.poll_s),
             Housekeeping(upkeep),
+            Deletions(upkeep),
         )
         self._begin(self._services)
         self.client.portal.open()
@@ -225,12 +235,14 @@ class Engine:
         return Nouns(
             executions=local.executions,
             messages=local.messages,
+            tasks=local.tasks,
             workers=local.workers,
             upkeep=local.upkeep,
             feeds=local.feeds,
             keys=local.keys,
             metrics=self.metrics,
             deployments=local.deployments,
+            explanations=LocalExplanations(local.executions, local.messages, local.deployments),
             payload_bytes=self.config.limits.payload_bytes,
         )
 
@@ -464,6 +476,9 @@ class Server:
             port=config.grpc_port or 0,
             tls_certificate=_pem(config.tls_certificate),
             tls_key=_pem(config.tls_key),
+            max_message_bytes=config.grpc_message_bytes,
+            max_metadata_bytes=config.header_bytes,
+            common=config,
         )
         self.grpc = GrpcServer(self.engine.nouns(), guard, settings, token_key=self.engine.token_key)
         return self.grpc

@@ -15,6 +15,8 @@ class Limits:
     page_size: int = 1_000
     child_depth: int = 100
     events_per_key: int = 10_000
+    output_chunk_bytes: int = 64 * 1024
+    output_chunks_per_task: int = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +25,7 @@ class StoreConfig:
 
     `migrate=False`: the schema is brought up to date by `holdfast migrate` alone. What follows it is about PostgreSQL.
     `hints=False` is for transaction poolers, which keep nothing of a session: no LISTEN, no prepared statements.
+    `require_sync=True` refuses a server that may lose answered calls in a crash or a failover, instead of warning.
     """
 
     synchronous: str = "full"
@@ -34,6 +37,7 @@ class StoreConfig:
     hints: bool = True
     connect_timeout_s: float = 10.0
     statement_timeout_s: float = 30.0
+    require_sync: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +69,8 @@ class ServerConfig:
 
     `body_bytes` is for calls without a payload, `payload_body_bytes` for the others. `requests_per_second` counts per
     key, or per address where there are no keys; None for any number. A stream or long poll costs little, but not
-    nothing: `streams` is how many there may be at once.
+    nothing: `streams` is how many there may be at once. `trusted_proxies` are addresses and networks of proxies whose
+    X-Forwarded-For is believed.
     """
 
     host: str = "127.0.0.1"
@@ -78,7 +83,9 @@ class ServerConfig:
     header_bytes: int = 16 * 1024
     document_depth: int = 100
     document_nodes: int = 1_000_000
+    grpc_message_bytes: int = 4 * 1024 * 1024
     requests_per_second: float | None = None
+    trusted_proxies: tuple[str, ...] = ()
     streams: int = 10_000
     header_timeout_s: float = 10.0
     keep_alive_s: float = 75.0

@@ -27,6 +27,7 @@
     │   ├── RouteNotFound              the server has nothing there, or not for this caller
     │   ├── MethodNotAllowed
     │   ├── ExecutionNotFound
+    │   ├── TaskNotFound               no standalone task has this id, or the execution no task of this number
     │   ├── UnknownWorkflowKind
     │   ├── PromiseNotFound            or a token that stands for nothing
     │   ├── EventNotFound
@@ -35,6 +36,7 @@
     │   ├── UpdateNotFound
     │   ├── KeyNotFound
     │   ├── OrgNotFound
+    │   ├── WorkerNotFound             or its session has ended
     │   └── UnknownTaskKind
     ├── Conflict                       right in itself, but not in this state
     │   ├── ExecutionClosed
@@ -46,9 +48,11 @@
     │   ├── WouldDeadlock              a blocking call on the thread that would have to answer it
     │   ├── KeyEnded                   revoked or expired
     │   ├── OrgClosed
+    │   ├── WorkerDraining             it gets nothing more, for good
     │   ├── SessionLost                the worker's session has expired
     │   ├── StaleClaim                 the lease has passed to somebody else
-    │   └── StaleAttempt               the task's attempt is over
+    │   ├── StaleAttempt               the task's attempt is over
+    │   └── TaskNotDeferred            its attempt was not left to somebody else
     ├── Unavailable                    try again later; nothing was changed
     │   ├── StorageFull
     │   ├── StorageBusy
@@ -310,6 +314,12 @@ class ExecutionNotFound(NotFound):
     code = "execution_not_found"
 
 
+class TaskNotFound(NotFound):
+    """No standalone task has this id (list_tasks() shows what there is), or an execution has no task of this number."""
+
+    code = "task_not_found"
+
+
 class UnknownWorkflowKind(NotFound):
     """No worker has ever registered this workflow kind: pass it in `workflows=[...]` of an Engine on this database."""
 
@@ -356,6 +366,12 @@ class OrgNotFound(NotFound):
     """There is no org of this name."""
 
     code = "org_not_found"
+
+
+class WorkerNotFound(NotFound):
+    """No worker session of this org has this id, or it has ended: list the workers."""
+
+    code = "worker_not_found"
 
 
 class UnknownTaskKind(NotFound):
@@ -427,6 +443,12 @@ class OrgClosed(Conflict):
     code = "org_closed"
 
 
+class WorkerDraining(Conflict):
+    """The worker is being drained, which can't be taken back: start another one."""
+
+    code = "worker_draining"
+
+
 class SessionLost(Conflict):
     """The worker's session has expired and others may hold what it held: drop everything and open a new session."""
 
@@ -443,6 +465,12 @@ class StaleAttempt(Conflict):
     """This attempt of the task is over: its report was not recorded."""
 
     code = "stale_attempt"
+
+
+class TaskNotDeferred(Conflict):
+    """The task's attempt was not left to somebody else: its body has to call complete_later()."""
+
+    code = "task_not_deferred"
 
 
 # --- not now ------------------------------------------------------------------------------------------------------

@@ -34,10 +34,20 @@ class Process:
         assert self._process.stdout is not None
         return (await asyncio.wait_for(self._process.stdout.readline(), 2 * PATIENCE_S)).decode().strip()
 
-    def tell(self) -> None:
+    def tell(self, word: str = "go") -> None:
         """Let it go on."""
         assert self._process.stdin is not None
-        self._process.stdin.write(b"go\n")
+        self._process.stdin.write(word.encode() + b"\n")
+
+    async def copy(self, **options: Any) -> int:
+        """Of one that makes copies of itself: the number of the next one's process."""
+        self.tell(json.dumps(options))
+        return int(await self.line())
+
+    async def copy_ended(self) -> list[Any]:
+        """How the copy ended, and what it had said."""
+        ended: list[Any] = json.loads(await self.line())
+        return ended
 
     def suspend(self) -> None:
         """Stop it where it is; returns when it stands still."""

@@ -31,6 +31,7 @@ from tests.faults.chaos import checker
 from tests.faults.chaos.app import LEASE_S, Book, config
 from tests.faults.chaos.books import read_books
 from tests.faults.chaos.caller import Caller
+from tests.faults.chaos.metronome import Metronome, stalled_s
 from tests.faults.chaos.nemesis import LEAVE_S, SERVER, Cluster, Nemesis
 from tests.faults.chaos.proxy import Proxy
 
@@ -38,11 +39,18 @@ TROUBLE_S = float(os.environ.get("HOLDFAST_CHAOS_S", "30"))
 SEED = int(os.environ.get("HOLDFAST_SEED") or random.SystemRandom().randrange(1_000_000))
 REST_S = 60.0
 # A connection that was held to the last is given up, with its locks, after seven seconds; then leases pass.
-AFTERMATH_S = 7.0 + 2 * LEASE_S
+HELD_S = 7.0
+AFTERMATH_S = HELD_S + 2 * LEASE_S
 ROUNDS = 60
 SHOWN = 5
 LOSES_COMMITS = "the server forgets what it has answered"
-MUTANTS = ("lost_commit_counts_as_failed", "lost_commit_counts_as_committed", "heads_not_locked", LOSES_COMMITS)
+MUTANTS = (
+    "lost_commit_counts_as_failed",
+    "lost_commit_counts_as_committed",
+    "heads_not_locked",
+    "no_fencing",
+    LOSES_COMMITS,
+)
 MUTANT_S = 20.0
 MUTANT_RUNS = 3
 # Nobody is left who could have made these.
@@ -101,7 +109,7 @@ async def _run(cluster: Cluster, seed: int, seconds: float) -> list[Violation]:
     before = await _read_in_between(cluster.url)
     await trouble
     calm_at, calm_since = _microseconds(), await _now(cluster.url)
-    async with Engine(cluster.url, config=config()) as engine:
+    async with Metronome(cluster.url) as metronome, Engine(cluster.url, config=config()) as engine:
         found = [Violation("I16", "", 0, f"does not end: {text}") for text in await _leave(cluster, cluster.callers)]
         found += await _give_until_rest(engine, cluster)
         found += [Violation("I16", "", 0, f"does not end: {text}") for text in await _leave(cluster, cluster.workers)]
@@ -121,11 +129,14 @@ async def _run(cluster: Cluster, seed: int, seconds: float) -> list[Violation]:
             sent_away=cluster.sent_away,
             calm_at=calm_at + lost_us,
             calm_since=calm_since + lost_us,
+            whole_since=calm_since + int(HELD_S * 1e6),
+            stalls=metronome.stalls,
         )
     )
     found += [Violation("FAULTS", "", 0, f"never happened: {kind}") for kind, count in faults.items() if not count]
     found += [Violation("LOG", "", 0, text) for text in [*cluster.complaints, *_errors(cluster.folder)]]
     _tell(seed, faults, records, [called.outcome for called in books.calls.values()], time.monotonic() - began)
+    print(f"  the machine stalled {len(metronome.stalls)} times, {stalled_s(metronome.stalls):.1f} s in all")
     _show(cluster.folder, found, records)
     return found
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import secrets
+import signal
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from holdfast.model import events as e
-from tests.conftest import OpenEngine
+from tests.conftest import OpenEngine, until
 from tests.faults import using_app
 from tests.faults.conftest import Spawn, sound_records, value_of
 
@@ -39,6 +42,11 @@ def orders(database: Path) -> set[str]:
         connection.close()
 
 
+def count_orders(database: Path) -> int:
+    with closing(sqlite3.connect(database)) as connection:
+        return int(connection.execute("SELECT count(*) FROM orders").fetchone()[0])
+
+
 async def signalled(database: Path) -> set[str]:
     """The workflow ids that have been started with their signal. One without the other would be half an operation."""
     found = set()
@@ -61,20 +69,19 @@ def remembered(database: Path) -> set[str]:
 async def test_killed_at_every_statement_there_are_both_or_neither(
     spawn: Spawn, engine: OpenEngine, registered: None, database: Path
 ) -> None:
-    whole = await spawn("once", module=MODULE)
-    whole.tell()
-    assert await whole.line() == "committed"
-    statements = int(await whole.line())
-    assert await whole.ended() == 0
+    process = await spawn("once", module=MODULE)
+    await process.copy()
+    ended, committed, told = await process.copy_ended()
+    statements = int(told)
+    assert (ended, committed) == (0, "committed")
     assert statements > 10, "the application's own, the savepoint, the reads, the writes, the commit"
     assert orders(database) == await signalled(database) == remembered(database) == {"o1"}
 
     outcomes = []
     for kill_at in range(1, statements + 1):
         remove_all(database)
-        process = await spawn("once", module=MODULE, kill_at=kill_at)
-        process.tell()
-        assert await process.ended() == -9
+        await process.copy(kill_at=kill_at)
+        assert (await process.copy_ended())[0] == -signal.SIGKILL
 
         kept = orders(database)
         assert kept == await signalled(database) == remembered(database), f"killed at statement {kill_at}"
@@ -108,10 +115,15 @@ async def test_killed_at_any_moment_there_are_both_or_neither(
     seed = secrets.randbits(32)
     print(f"seed {seed}")
     rng = random.Random(seed)
+    process = await spawn("often", module=MODULE)
     for number in range(ROUNDS):
-        process = await spawn("often", module=MODULE, prefix=f"r{number}-", work=rng.random() < 0.5)
-        await asyncio.sleep(rng.uniform(0.02, 0.4))
-        await process.kill()
+        copy = await process.copy(prefix=f"r{number}-", work=rng.random() < 0.5)
+        # Progress, not time: each must be at it, and what all of them have made is to be checked every time.
+        enough = count_orders(database) + rng.randrange(1, 40)
+        await until(lambda: count_orders(database) >= enough)  # noqa: B023 - awaited here
+        await asyncio.sleep(rng.uniform(0.0, 0.005))
+        os.kill(copy, signal.SIGKILL)
+        await process.copy_ended()
 
         assert orders(database) == await signalled(database) == remembered(database)
     assert orders(database)

@@ -1,9 +1,11 @@
 """An application that joins its own transaction, to be killed: `python -m tests.faults.using_app ROLE OPTIONS`.
 
-`once` makes one order, `often` one after another. In both, an order and the signal-with-start for it are one
-transaction. With `kill_at` the process kills itself when its connection is about to run that statement, counted from
-the beginning of the transaction; it says "committed" after the transaction, and then how many statements there were.
-`db` is the URL of a database.
+For every line that it reads, it makes orders in a process of its own: a copy of itself, which has loaded all that is
+needed and nothing else. `once` makes one order, `often` one after another. In both, an order and the signal-with-start
+for it are one transaction. The line is a JSON object with more options. `kill_at` is the statement, counted from the
+beginning of the transaction, at which the copy kills itself: when its connection is about to run it. It tells the
+number of the copy's process, and at its end how it ended, whether it had said "committed", and how many statements
+there were. `db` is the URL of a database.
 """
 
 from __future__ import annotations
@@ -13,13 +15,15 @@ import os
 import signal
 import sqlite3
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
 
 import psycopg
 
-from holdfast import EngineConfig, StoreConfig, SyncEngine, WorkflowContext, workflow
+from holdfast import EngineConfig, StoreConfig, SyncEngine, WorkerConfig, WorkflowContext, workflow
 
 
 @workflow
@@ -85,27 +89,51 @@ def place(engine: SyncEngine, connection: Connection, name: str) -> None:
     connection.execute("COMMIT")
 
 
-def main() -> None:
-    role, options = sys.argv[1], json.loads(sys.argv[2])
+def once(options: dict[str, Any]) -> None:
+    with opened(options) as (engine, connection):
+        trap = Trap(options.get("kill_at"))
+        set_trap(connection, trap)
+        place(engine, connection, "o1")
+        print("committed", end=" ", flush=True)
+        connection.execute("SELECT 'committed'")
+        print(trap.statements, flush=True)
+
+
+def often(options: dict[str, Any]) -> None:
+    with opened(options) as (engine, connection):
+        for number in count():
+            place(engine, connection, f"{options['prefix']}{number}")
+
+
+@contextmanager
+def opened(options: dict[str, Any]) -> Iterator[tuple[SyncEngine, Connection]]:
     db = options["db"]
     # No worker of this process takes the work away: the database is looked at as it was left.
     workflows = [fulfil] if options.get("work") else []
-    config = EngineConfig(store=StoreConfig(synchronous="normal"))
+    # What a killed worker held is free again soon.
+    config = EngineConfig(store=StoreConfig(synchronous="normal"), worker=WorkerConfig(lease_s=1.0))
     with SyncEngine(db, workflows=workflows, config=config) as engine:
         path = db.removeprefix("sqlite:///")
-        connection: Connection = connect_to_server(db) if path == db else connect(path)
-        print("ready", flush=True)
-        if role == "once":
-            sys.stdin.readline()
-            trap = Trap(options.get("kill_at"))
-            set_trap(connection, trap)
-            place(engine, connection, "o1")
-            print("committed", flush=True)
-            connection.execute("SELECT 'committed'")
-            print(trap.statements, flush=True)
-        else:
-            for number in count():
-                place(engine, connection, f"{options['prefix']}{number}")
+        yield engine, connect_to_server(db) if path == db else connect(path)
+
+
+def main() -> None:
+    """Here nothing is open and no thread runs, so that a copy is as good as a process begun from nothing."""
+    role, options = sys.argv[1], json.loads(sys.argv[2])
+    print("ready", flush=True)
+    for line in sys.stdin:
+        reading, writing = os.pipe()
+        copy = os.fork()
+        if not copy:
+            os.dup2(writing, 1)
+            {"once": once, "often": often}[role](options | json.loads(line))
+            os._exit(0)
+        os.close(writing)
+        print(copy, flush=True)
+        with os.fdopen(reading) as said:
+            words = said.read().split()
+        _, status = os.waitpid(copy, 0)
+        print(json.dumps([os.waitstatus_to_exitcode(status), *words]), flush=True)
 
 
 if __name__ == "__main__":

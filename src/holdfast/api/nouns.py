@@ -7,9 +7,11 @@ from typing import Any
 
 from holdfast.contract.deployments import Deployments
 from holdfast.contract.executions import Executions
+from holdfast.contract.explanations import Explanations
 from holdfast.contract.feeds import Feeds
 from holdfast.contract.messages import Messages
 from holdfast.contract.metrics import Metrics
+from holdfast.contract.tasks import Tasks
 from holdfast.contract.upkeep import Upkeep
 from holdfast.contract.workers import Sessions
 
@@ -20,11 +22,13 @@ class Nouns:
 
     executions: Executions
     messages: Messages
+    tasks: Tasks
     workers: Sessions
     upkeep: Upkeep
     feeds: Feeds
     keys: Any = None
     deployments: Deployments | None = None
     payload_bytes: int = 64 * 1024 * 1024
+    explanations: Explanations | None = None
     metrics: Metrics | None = None
     """If they are counted."""

@@ -10,8 +10,10 @@ from typing import Final
 
 from holdfast.api.execution_operations import EXECUTION_OPERATIONS
 from holdfast.api.operation import ORG, V1, Operation, do, read
+from holdfast.api.task_operations import TASK_OPERATIONS
 from holdfast.model.keys import Role
 from holdfast.wire.rest import bodies as b
+from holdfast.wire.rest import explanation_views as xv
 from holdfast.wire.rest import key_views as kv
 from holdfast.wire.rest import message_views as mv
 from holdfast.wire.rest import system_views as sv
@@ -103,6 +105,14 @@ MESSAGE_OPERATIONS: Final = (
         query=b.EventsQuery,
     ),
     read("get_event", f"{ORG}/events/{{event_id}}", "messages.event", _EV, "One event, kept or dead", mv.KeptEventView),
+    read(
+        "explain_event",
+        f"{ORG}/events/{{event_id}}/explanation",
+        "explanations.event",
+        _EV,
+        "Why an event went to whom it went: every open wait of its key, and what refused it",
+        xv.EventExplanationView,
+    ),
     do(
         "remove_event",
         f"{ORG}/events/{{event_id}}",
@@ -220,6 +230,19 @@ KEY_OPERATIONS: Final = (
         role=Role.ADMIN,
         example={"overlap_seconds": 3600},
     ),
+    do(
+        "delete_org",
+        ORG,
+        "keys.delete_org",
+        _KEYS,
+        "Delete the org: its keys are dead at once, everything it has is removed in the background, for good",
+        kv.DeleteOrgBody,
+        kv.OrgDeletedView,
+        role=Role.ADMIN,
+        method="DELETE",
+        status=202,
+        example={"confirm": "acme"},
+    ),
     read(
         "list_audit",
         f"{ORG}/audit",
@@ -242,6 +265,21 @@ KEY_OPERATIONS: Final = (
 )
 
 _SYS: Final = "system"
+
+
+def _pause(name: str, path: str, summary: str) -> Operation:
+    return do(
+        name,
+        path,
+        "deployments.change_pause",
+        _SYS,
+        summary,
+        sv.PauseBody,
+        sv.PauseAnswerView,
+        role=Role.ADMIN,
+        example={"reason": "the payment service is down"},
+    )
+
 
 SYSTEM_OPERATIONS: Final = (
     read(
@@ -270,6 +308,15 @@ SYSTEM_OPERATIONS: Final = (
         "What waits for workers, by queue; the executions themselves are those with status PENDING",
         sv.QueueList,
         query=b.PageQuery,
+    ),
+    _pause("pause_queue", f"{ORG}/queues/{{queue}}/pause", "Hand out nothing of a queue; everything is still accepted"),
+    _pause("resume_queue", f"{ORG}/queues/{{queue}}/resume", "Hand out what waits in a queue again"),
+    _pause("pause_worker", f"{ORG}/workers/{{worker_id}}/pause", "Hand out nothing to a worker session"),
+    _pause("resume_worker", f"{ORG}/workers/{{worker_id}}/resume", "Hand out work to a worker session again"),
+    _pause(
+        "drain_worker",
+        f"{ORG}/workers/{{worker_id}}/drain",
+        "Hand out nothing more to a worker session, for good: it can be stopped when it has finished what it has",
     ),
     read(
         "who_am_i",
@@ -306,6 +353,7 @@ SYSTEM_OPERATIONS: Final = (
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *EXECUTION_OPERATIONS,
+    *TASK_OPERATIONS,
     *MESSAGE_OPERATIONS,
     *KEY_OPERATIONS,
     *SYSTEM_OPERATIONS,

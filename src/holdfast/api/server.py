@@ -71,7 +71,7 @@ class ApiServer:
     async def start(self) -> None:
         """Raises UnprotectedServer if others could come in without a key, InvalidServer if it can't listen there."""
         config = self._config
-        self.authenticator = await open_authenticator(self._nouns.keys, self._auth, (config.host,))
+        self.authenticator = await open_authenticator(self._nouns.keys, self._auth, (config.host,), config)
         tls = _tls(config)
         self._socket = _listen(config)
         self._door = RestDoor(self._nouns, self.authenticator, config)

@@ -8,11 +8,11 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from holdfast.cli import words
-from holdfast.cli.diagnosis import LATE, UNCLAIMED, Finding, Level
-from holdfast.cli.sessions import Sessions, read_sessions
+from holdfast.cli.diagnosis import LATE, UNCLAIMED, Finding, Level, Sessions, sessions_of
 from holdfast.cli.words import length, since
 from holdfast.cli.workflow.listing import executions
 from holdfast.model.executions import NEVER, Execution, TaskRow
+from holdfast.model.pauses import Pause
 
 if TYPE_CHECKING:
     from holdfast.cli.doors import Door
@@ -28,12 +28,12 @@ async def look_around(door: Door, client: Client) -> list[Finding]:
     counts = await client.count_workflows()
     told = ", ".join(f"{number} {status.lower()}" for status, number in sorted(counts.items()) if number) or "none"
     found = [Finding(Level.OK, f"{door.name}, org {client.org!r} can be asked; executions: {told}")]
-    if door.db is not None:
-        sessions = await read_sessions(door.db, door.org, now)
-        found += _workers(sessions, now, has_open=any(number for status, number in counts.items() if status.is_open))
+    sessions = await sessions_of(client)
+    found += _workers(sessions, now, has_open=any(number for status, number in counts.items() if status.is_open))
+    found += _paused(sessions)
     found += await _stuck(client)
-    found += await _unclaimed(client, now)
-    found += await _waiting(client, now)
+    found += await _unclaimed(client, now, sessions)
+    found += await _waiting(client, now, sessions)
     return found + await _unread(client)
 
 
@@ -54,6 +54,33 @@ def _workers(sessions: Sessions, now: int, *, has_open: bool) -> list[Finding]:
     return found
 
 
+def _paused(sessions: Sessions) -> list[Finding]:
+    return [
+        *(
+            Finding(
+                Level.NOTE,
+                f"queue {pause.name!r} is paused since {since(pause.since_at)}{_reason(pause)}",
+                f"holdfast queue resume {quote(pause.name)}",
+                "queue_paused",
+            )
+            for pause in sessions.paused_queues
+        ),
+        *(
+            Finding(
+                Level.NOTE,
+                f"worker {pause.name} is {pause.mode.value} since {since(pause.since_at)}{_reason(pause)}",
+                f"holdfast workers resume {quote(pause.name)}" if pause.mode == "paused" else "stop it when it is done",
+                "worker_paused",
+            )
+            for pause in sessions.paused_workers
+        ),
+    ]
+
+
+def _reason(pause: Pause) -> str:
+    return f": {words.short(pause.reason, 300)}" if pause.reason else ""
+
+
 async def _stuck(client: Client) -> list[Finding]:
     stuck = [execution async for execution in executions(client, LOOKED_AT, status=("STUCK",))]
     found = []
@@ -72,11 +99,13 @@ async def _stuck(client: Client) -> list[Finding]:
     return found
 
 
-async def _unclaimed(client: Client, now: int) -> list[Finding]:
+async def _unclaimed(client: Client, now: int, sessions: Sessions) -> list[Finding]:
     groups: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     async for execution in executions(client, LOOKED_AT, status=("PENDING",)):
         ready = execution.ready
-        if ready is not None and max(ready.since_at, ready.not_before_at) < now - UNCLAIMED:
+        if ready is None or sessions.pause_of(execution.queue) is not None:
+            continue
+        if max(ready.since_at, ready.not_before_at) < now - UNCLAIMED:
             groups[execution.kind, execution.version, execution.queue].append(ready.since_at)
     return [
         Finding(
@@ -89,7 +118,7 @@ async def _unclaimed(client: Client, now: int) -> list[Finding]:
     ]
 
 
-async def _waiting(client: Client, now: int) -> list[Finding]:
+async def _waiting(client: Client, now: int, sessions: Sessions) -> list[Finding]:
     late = 0
     tasks: list[tuple[Execution, TaskRow]] = []
     async for execution in executions(client, LOOKED_AT, status=("WAITING",)):
@@ -97,7 +126,7 @@ async def _waiting(client: Client, now: int) -> list[Finding]:
         late += any(at < now - LATE for at in due)
         if execution.open_tasks:
             rows = await client.executions.tasks(client.org, execution.id)
-            tasks += [(execution, row) for row in rows]
+            tasks += [(execution, row) for row in rows if sessions.pause_of(row.queue) is None]
     found = []
     if late:
         found.append(

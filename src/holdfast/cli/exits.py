@@ -5,7 +5,7 @@
 2    wrong use: an unknown option, input that can't be read, a request that can never work
 3    not possible, or not now: the database or the server can't be used; the message says what to do
 4    there is no such thing: execution, promise, event, key
-5    there is no result: the workflow failed or was ended, the query or update was refused or failed
+5    there is no result: the workflow or task failed or was ended, the query or update was refused or failed
 6    not allowed: no API key, or its role is not enough
 7    the present state does not allow it: closed, already running, request id used for something else
 8    out of time: what was waited for goes on
@@ -39,6 +39,7 @@ _CODES: Final[tuple[tuple[type[errors.HoldfastError], int], ...]] = (
     (errors.NotFound, NOT_FOUND),
     (errors.ExecutionOutcome, NO_RESULT),
     (errors.CallFailed, NO_RESULT),
+    (errors.TaskFailed, NO_RESULT),
     (errors.AccessRefused, NOT_ALLOWED),
     (errors.Conflict, CONFLICT),
 )

@@ -25,7 +25,7 @@ def key() -> None:
     """Make, list, revoke and rotate API keys: on a database those of --org, on a server those of your key's org."""
 
 
-def _run(door: Door, work: Callable[[Keyring], Awaitable[T]]) -> T:
+def run_on_keys(door: Door, work: Callable[[Keyring], Awaitable[T]]) -> T:
     import asyncio
 
     from holdfast.cli.keyrings import opened
@@ -46,7 +46,7 @@ def create(door: Door, name: str, *, role: str, expires_in: float | None) -> Non
     """Make a key called NAME. Its text is printed now and never again: only a hash is kept."""
     from holdfast.model.keys import Role
 
-    _show_made(door, _run(door, lambda keys: keys.create(name, Role(role), expires_in)))
+    _show_made(door, run_on_keys(door, lambda keys: keys.create(name, Role(role), expires_in)))
 
 
 @key.command()
@@ -55,7 +55,7 @@ def create(door: Door, name: str, *, role: str, expires_in: float | None) -> Non
 @connected
 def rotate(door: Door, key_id: str, *, overlap: float) -> None:
     """Give a key another text; the old one counts for a while longer."""
-    _show_made(door, _run(door, lambda keys: keys.rotate(key_id, overlap)))
+    _show_made(door, run_on_keys(door, lambda keys: keys.rotate(key_id, overlap)))
 
 
 def _show_made(door: Door, made: KeyMadeView) -> None:
@@ -80,7 +80,7 @@ def list_(door: Door) -> None:
             if len(page) < PAGE:
                 return found
 
-    found = _run(door, run)
+    found = run_on_keys(door, run)
     if door.out.as_json:
         for one in found:
             door.out.item(one)
@@ -111,5 +111,5 @@ def _row(found: KeyView) -> list[Shown]:
 @connected
 def revoke(door: Door, key_id: str) -> None:
     """End a key, for good. Servers let it in for up to a second more."""
-    revoked = _run(door, lambda keys: keys.revoke(key_id))
+    revoked = run_on_keys(door, lambda keys: keys.revoke(key_id))
     door.out.answer(revoked, f"key {revoked.key_id} ({revoked.name}) is {revoked.state}")

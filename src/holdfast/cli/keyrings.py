@@ -25,6 +25,10 @@ class Keyring(Protocol):
 
     async def rotate(self, key_id: str, overlap_s: float) -> kv.KeyMadeView: ...
 
+    async def audit(self, before: int | None, limit: int) -> tuple[kv.AuditView, ...]: ...
+
+    async def verify_audit(self) -> kv.AuditCheckView: ...
+
 
 class DatabaseKeys:
     """Whoever has the database may make the first key, and any other."""
@@ -47,6 +51,12 @@ class DatabaseKeys:
         request = RotateKey(org=self._org, key_id=key_id, overlap_s=overlap_s)
         return kv.key_made_view(await self._keys.rotate(request))
 
+    async def audit(self, before: int | None, limit: int) -> tuple[kv.AuditView, ...]:
+        return tuple(kv.audit_view(row) for row in await self._keys.audit(self._org, before, limit))
+
+    async def verify_audit(self) -> kv.AuditCheckView:
+        return kv.audit_check_view(await self._keys.verify_audit(self._org))
+
 
 class ServerKeys:
     """With an admin's key, those of its org."""
@@ -54,6 +64,7 @@ class ServerKeys:
     def __init__(self, caller: Caller, org_path: str) -> None:
         self._caller = caller
         self._path = f"{org_path}/keys"
+        self._audit = f"{org_path}/audit"
 
     async def create(self, name: str, role: Role, expires_in_s: float | None) -> kv.KeyMadeView:
         body = kv.CreateKeyBody(name=name, role=role, expires_in_seconds=expires_in_s)
@@ -70,6 +81,12 @@ class ServerKeys:
     async def rotate(self, key_id: str, overlap_s: float) -> kv.KeyMadeView:
         body = kv.RotateKeyBody(overlap_seconds=overlap_s)
         return await self._caller.post(f"{self._path}/{escaped(key_id)}/rotate", body, kv.KeyMadeView, repeatable=False)
+
+    async def audit(self, before: int | None, limit: int) -> tuple[kv.AuditView, ...]:
+        return (await self._caller.get(self._audit, kv.AuditList, {"before": before, "limit": limit})).acts
+
+    async def verify_audit(self) -> kv.AuditCheckView:
+        return await self._caller.get(f"{self._audit}/verification", kv.AuditCheckView)
 
 
 @asynccontextmanager

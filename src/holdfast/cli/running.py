@@ -7,12 +7,14 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeVar
 
 from holdfast.cli.exits import INTERRUPTED
 from holdfast.config import EngineConfig, StoreConfig, WorkerConfig
 
+T = TypeVar("T")
 TOGETHER_S = 0.5
 _STOPS = (signal.SIGINT, signal.SIGTERM)
 
@@ -50,6 +52,16 @@ async def stop_signals() -> AsyncIterator[asyncio.Event]:
             signal.signal(name, handler)
 
 
+def run_fast(main: Coroutine[Any, Any, T]) -> T:
+    """As `asyncio.run`, on uvloop where that is installed: for processes that run no code of the application's."""
+    try:
+        from uvloop import new_event_loop
+    except ImportError:
+        return asyncio.run(main)
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        return runner.run(main)
+
+
 def show_log(*, verbose: bool) -> None:
     """The log of the application and the engine on standard error, unless the application has set one up."""
     if logging.getLogger().handlers:
@@ -73,6 +85,7 @@ def engine_config(
     task_slots: int | None = None,
     grace_s: float | None = None,
     migrate: bool = True,
+    require_sync: bool = False,
 ) -> EngineConfig:
     """The defaults, but for what was said."""
     base = WorkerConfig()
@@ -82,4 +95,4 @@ def engine_config(
         task_slots=base.task_slots if task_slots is None else task_slots,
         shutdown_grace_s=base.shutdown_grace_s if grace_s is None else grace_s,
     )
-    return EngineConfig(store=StoreConfig(migrate=migrate), worker=worker)
+    return EngineConfig(store=StoreConfig(migrate=migrate, require_sync=require_sync), worker=worker)

@@ -30,7 +30,15 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 @click.option("--tls-certificate", type=_FILE, help="PEM; then it speaks TLS only.")
 @click.option("--tls-key", type=_FILE, help="PEM.")
+@click.option(
+    "--trusted-proxy",
+    "trusted_proxies",
+    metavar="NETWORK",
+    multiple=True,
+    help="A proxy before this server, such as 10.0.0.7 or 10.0.0.0/8: its X-Forwarded-For is believed. Several times.",
+)
 @click.option("--migrate/--no-migrate", default=True, show_default=True, help="Bring the schema up to date first.")
+@click.option("--require-sync", is_flag=True, help="Refuse a PostgreSQL that may lose answered calls in a failover.")
 @click.option("--verbose", "-v", is_flag=True, help="Log more.")
 @debug_option
 def server(
@@ -40,6 +48,7 @@ def server(
     tls_certificate: Path | None,
     tls_key: Path | None,
     migrate: bool,
+    require_sync: bool,
     verbose: bool,
     **places: Any,
 ) -> None:
@@ -48,9 +57,7 @@ def server(
     It runs no workflows: start workers with `holdfast worker APP --server grpc://…`, or on the same database. On
     another address than this machine's it starts only if there is an API key: holdfast key create.
     """
-    import asyncio
-
-    from holdfast.cli.running import show_log
+    from holdfast.cli.running import run_fast, show_log
 
     url = database_url_of(db)
     show_log(verbose=verbose)
@@ -58,7 +65,7 @@ def server(
         "tls_certificate": None if tls_certificate is None else str(tls_certificate),
         "tls_key": None if tls_key is None else str(tls_key),
     }
-    asyncio.run(_run(url, auth, {**places, **tls}, migrate=migrate))
+    run_fast(_run(url, auth, {**places, **tls}, migrate=migrate, require_sync=require_sync))
 
 
 def database_url_of(db: str | None) -> str:
@@ -71,7 +78,7 @@ def database_url_of(db: str | None) -> str:
     return url
 
 
-async def _run(url: str, auth: str, places: dict[str, Any], *, migrate: bool) -> None:
+async def _run(url: str, auth: str, places: dict[str, Any], *, migrate: bool, require_sync: bool) -> None:
     from holdfast.assembly import Server
     from holdfast.cli.running import engine_config, stop_signals
     from holdfast.cli.serving import server_config, tell_where
@@ -80,7 +87,7 @@ async def _run(url: str, auth: str, places: dict[str, Any], *, migrate: bool) ->
         from holdfast.api.auth import AuthMode, AuthSettings
     except ModuleNotFoundError as error:
         raise click.ClickException(f"{error.name} is not installed: pip install 'holdfast[server]'") from error
-    config = engine_config(migrate=migrate)
+    config = engine_config(migrate=migrate, require_sync=require_sync)
     async with (
         stop_signals() as stopped,
         Server(url, config=config, server=server_config(**places), auth=AuthSettings(mode=AuthMode(auth))) as running,

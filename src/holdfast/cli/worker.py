@@ -36,6 +36,7 @@ GRPC_PORT: Final = 7234
 @click.option("--task-slots", type=click.IntRange(1), help="How many tasks at once.")
 @click.option("--grace", type=LENGTH, help="How long what runs may take when it is stopped  [default: 10s].")
 @click.option("--migrate/--no-migrate", default=True, show_default=True, help="Bring the schema up to date first.")
+@click.option("--require-sync", is_flag=True, help="Refuse a PostgreSQL that may lose answered calls in a failover.")
 @click.option("--verbose", "-v", is_flag=True, help="Log more.")
 @debug_option
 def worker(
@@ -50,6 +51,7 @@ def worker(
     task_slots: int | None,
     grace: float | None,
     migrate: bool,
+    require_sync: bool,
     verbose: bool,
 ) -> None:
     """Run the workflows and tasks of APP, until it is stopped.
@@ -65,7 +67,14 @@ def worker(
     server, url = place_of(server, db)
     show_log(verbose=verbose)
     loaded = load_app(app)
-    config = engine_config(queues=queues, turn_slots=turn_slots, task_slots=task_slots, grace_s=grace, migrate=migrate)
+    config = engine_config(
+        queues=queues,
+        turn_slots=turn_slots,
+        task_slots=task_slots,
+        grace_s=grace,
+        migrate=migrate,
+        require_sync=require_sync,
+    )
     if server is not None:
         running: AbstractAsyncContextManager[Any] = _remote(loaded, server, api_key, org, config)
     else:

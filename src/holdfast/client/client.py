@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from holdfast.client.broadcasts import Broadcast, Broadcasts, MessageSent
 from holdfast.client.calls import NO_VALUE, Call, Calls, WaitFor, within
 from holdfast.client.events import DeadEventView, EventKeyView, Events, EventView, Published
-from holdfast.client.explaining import EventExplanation, Explaining
+from holdfast.client.explaining import Explaining
 from holdfast.client.following import call_open, change_open, sent_to, to
 from holdfast.client.handles import WorkflowHandle
+from holdfast.client.lists import Lists
 from holdfast.client.mailbox import DeadLetter, Mailboxes
-from holdfast.client.options import Workflow, beginning_at, choice, resolved, statuses, tags, timeout_of
+from holdfast.client.operating import Operating
+from holdfast.client.options import Workflow, beginning_at, choice, resolved, tags, timeout_of
 from holdfast.client.portal import Portal
 from holdfast.client.promises import Promises, SettledPromise, key_of, ttl_of
-from holdfast.client.views import WorkflowPage, WorkflowView, microseconds, view_of
+from holdfast.client.task_output import TaskOutputs
+from holdfast.client.tasks import StandaloneTasks
 from holdfast.contract import executions as ex
+from holdfast.contract.deployments import Deployments
+from holdfast.contract.explanations import Explanations
 from holdfast.contract.messages import Messages
+from holdfast.contract.tasks import Tasks
+from holdfast.explaining.explanations import LocalExplanations
 from holdfast.frontends.python.definitions import Duration
 from holdfast.model.events import HistoryEvent
-from holdfast.model.executions import Status
 from holdfast.model.payloads import DEFAULT_LIMIT_BYTES, encode
 from holdfast.model.values import Delivery, IfClosed, IfRunning
 
@@ -31,14 +37,24 @@ if TYPE_CHECKING:
     from holdfast.client.sync import SyncClient
 
 
-class Client:
+class Client(Lists, StandaloneTasks, Operating, TaskOutputs):
     """Starts, signals and looks at the workflows of one org. Where the engine runs makes no difference to it."""
 
     def __init__(
-        self, executions: ex.Executions, messages: Messages, org: str, payload_limit: int = DEFAULT_LIMIT_BYTES
+        self,
+        executions: ex.Executions,
+        messages: Messages,
+        tasks: Tasks,
+        org: str,
+        *,
+        payload_limit: int = DEFAULT_LIMIT_BYTES,
+        deployments: Deployments | None = None,
+        explanations: Explanations | None = None,
     ) -> None:
         self.executions = executions
         self.messages = messages
+        self.tasks = tasks
+        self.deployments = deployments
         self.org = org
         self.portal = Portal()
         """How other threads reach the event loop; the engine opens it."""
@@ -46,7 +62,9 @@ class Client:
         self.broadcasts = Broadcasts(messages, org, payload_limit)
         self.promises = Promises(messages, org, payload_limit)
         self.events = Events(messages, org, payload_limit)
-        self.explaining = Explaining(messages, org)
+        self.explaining = Explaining(
+            explanations or LocalExplanations(executions, messages, deployments), messages, org
+        )
         self.mailboxes = Mailboxes(executions, org)
         self._limit = payload_limit
         self._sync: SyncClient | None = None
@@ -401,10 +419,6 @@ class Client:
         """Remove an event, kept or dead: nobody will get it. Raises EventNotFound if there is none."""
         await self.events.remove(event_id)
 
-    async def explain_event(self, event_id: int) -> EventExplanation:
-        """Why an event that is kept or dead went to whom it went: every open wait of its key, and what refused it."""
-        return await self.explaining.event(event_id)
-
     async def broadcast(self, name: str, *, idempotency_key: str | None = None) -> Broadcast:
         """Wake everybody who waits for `name` now, and say how many that were, when all of them have got it.
 
@@ -551,47 +565,3 @@ class Client:
         What it had not even seen became dead letters when it was closed. Needs a worker with its code.
         """
         return await self.mailboxes.bury(workflow_execution_id, reason)
-
-    async def count_workflows(self) -> dict[Status, int]:
-        return await self.executions.count(self.org)
-
-    async def list_workflows(
-        self,
-        *,
-        status: Status | str | Sequence[Status | str] = (),
-        kind: str | Sequence[str] = (),
-        workflow_id: str | None = None,
-        queue: str | None = None,
-        metadata: Mapping[str, str] | None = None,
-        created_from: datetime | None = None,
-        created_before: datetime | None = None,
-        cursor: str | None = None,
-        limit: int = 100,
-    ) -> WorkflowPage:
-        """One page of executions, newest first: those that match every filter, and have all pairs of `metadata`."""
-        page = await self.executions.list(
-            ex.ListExecutions(
-                org=self.org,
-                statuses=statuses(status),
-                kinds=(kind,) if isinstance(kind, str) else tuple(kind),
-                workflow_id=workflow_id,
-                queue=queue,
-                metadata=tuple(sorted((tags(metadata) or {}).items())),
-                created_from=None if created_from is None else microseconds(created_from, "created_from"),
-                created_before=None if created_before is None else microseconds(created_before, "created_before"),
-                cursor=cursor,
-                limit=limit,
-            )
-        )
-        return WorkflowPage(tuple(view_of(found) for found in page.items), page.next_cursor)
-
-    async def iter_workflows(self, **filters: Any) -> AsyncIterator[WorkflowView]:
-        """All executions that match, page by page."""
-        cursor: str | None = None
-        while True:
-            page = await self.list_workflows(**filters, cursor=cursor)
-            for found in page.items:
-                yield found
-            cursor = page.next_cursor
-            if cursor is None:
-                return

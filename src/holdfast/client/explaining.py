@@ -1,5 +1,5 @@
-"""Why an event went to nobody, and why a wait got nothing: in the words of the filters, with the values they saw, or of
-the type that a promise asks for.
+"""Why a workflow does not move, why an event went to nobody, and why a wait got nothing: in the words of the filters,
+with the values they saw, or of the type that a promise asks for.
 
 Only what is still there can be explained: waits that are open, events that are kept or dead.
 """
@@ -8,20 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from holdfast.client.events import DeadEventView, EventView, WaitView, dead_view, event_view, wait_view
-from holdfast.client.views import instant
+from holdfast.client.views import WorkflowView, instant, view_of
+from holdfast.contract.explanations import Explanations, Finding
 from holdfast.contract.messages import Messages
-from holdfast.errors import InvalidRequest
-from holdfast.expressions import Finding, compile_filter
-from holdfast.model.messages import DeadEvent, PublishedRow, SubscriptionKind, SubscriptionRow
-from holdfast.model.payloads import decode
-from holdfast.model.shapes import misfit
-from holdfast.model.values import NULL, Payload
+from holdfast.explaining.events import Miss, misses, open_wait
+from holdfast.expressions import Finding as FilterPart
+from holdfast.model.messages import DeadEvent, PublishedRow
 
 MOST_MISSES = 10
-LOOKED_AT = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +29,7 @@ class ConsideredWait:
     wait: WaitView
     satisfied: bool
     reason: str
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[FilterPart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +61,7 @@ class NearMiss:
     reason: str
     met: int
     parts: int
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[FilterPart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,107 +80,76 @@ class WaitExplanation:
         return "\n".join(told)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowExplanation:
+    """Why an execution does not move, or how it ended: findings, the most important first, each with a next step."""
+
+    workflow: WorkflowView
+    findings: tuple[Finding, ...]
+
+    def __str__(self) -> str:
+        told = [f"{self.workflow.workflow_id} ({self.workflow.workflow_execution_id}) is {self.workflow.status}"]
+        for finding in self.findings:
+            told.append(f"  {finding.level}: {finding.text}")
+            if finding.next:
+                told.append(f"    next: {finding.next}")
+        return "\n".join(told)
+
+
 class Explaining:
     """What a client can find out. See `Client`."""
 
-    __slots__ = ("_messages", "_org")
+    __slots__ = ("_explanations", "_messages", "_org")
 
-    def __init__(self, messages: Messages, org: str) -> None:
+    def __init__(self, explanations: Explanations, messages: Messages, org: str) -> None:
+        self._explanations = explanations
         self._messages = messages
         self._org = org
 
+    async def workflow(self, execution_id: str) -> WorkflowExplanation:
+        explained = await self._explanations.execution(self._org, execution_id)
+        return WorkflowExplanation(workflow=view_of(explained.execution), findings=explained.findings)
+
     async def event(self, event_id: int) -> EventExplanation:
-        row = await self._messages.event(self._org, event_id)
-        kind = SubscriptionKind.EVENT if row.correlation is None else SubscriptionKind.MESSAGE
-        waits = await self._messages.waits_of_key(self._org, row.key, LOOKED_AT, kind)
-        payload = decode(row.data, field="data")
-        shapes = await self._shapes(waits)
+        explained = await self._explanations.event(self._org, event_id)
+        row = explained.event
         return EventExplanation(
             event=event_view(row) if isinstance(row, PublishedRow) else dead_view(row),
-            waits=tuple(_considered(wait, row, payload, shapes.get(wait.id, NULL)) for wait in waits),
-            more=len(waits) >= LOOKED_AT,
+            waits=tuple(
+                ConsideredWait(
+                    workflow_execution_id=each.wait.execution_id,
+                    wait=wait_view(each.wait),
+                    satisfied=each.satisfied,
+                    reason=each.reason,
+                    findings=each.parts,
+                )
+                for each in explained.waits
+            ),
+            more=explained.more,
         )
 
     async def wait(self, execution_id: str, wait_no: int | None) -> WaitExplanation:
-        wait = _chosen(await self._messages.waits(self._org, execution_id), execution_id, wait_no)
-        rows: list[PublishedRow | DeadEvent] = []
-        if wait.kind is not SubscriptionKind.BROADCAST:
-            rows += await self._messages.events(self._org, wait.key, None, LOOKED_AT)
-            rows += await self._messages.dead_events(self._org, wait.key, None, LOOKED_AT)
-        rows = [row for row in rows if (row.correlation is None) == (wait.kind is SubscriptionKind.EVENT)]
-        shape = (await self._shapes([wait])).get(wait.id, NULL)
-        misses = [_miss(wait, row, shape) for row in rows]
-        misses.sort(key=lambda miss: (-miss.met / max(miss.parts, 1), -miss.event_id))
+        wait = await open_wait(self._messages, self._org, execution_id, wait_no)
+        found = await misses(self._messages, self._org, wait)
         return WaitExplanation(
             workflow_execution_id=execution_id,
             wait=wait_view(wait),
-            events=len(misses),
-            nearest=tuple(misses[:MOST_MISSES]),
+            events=len(found),
+            nearest=tuple(_near(miss) for miss in found[:MOST_MISSES]),
         )
 
-    async def _shapes(self, waits: list[SubscriptionRow]) -> dict[int, Payload]:
-        """What those of the waits that stand for a promise must be given."""
-        shapes: dict[tuple[str, str | None], Payload] = {}
-        for execution_id in {wait.execution_id for wait in waits if wait.promise is not None}:
-            rows = await self._messages.promises(self._org, execution_id)
-            shapes |= {(execution_id, row.name): row.shape for row in rows}
-        return {wait.id: shapes.get((wait.execution_id, wait.promise), NULL) for wait in waits}
 
-
-def _chosen(waits: list[SubscriptionRow], execution_id: str, wait_no: int | None) -> SubscriptionRow:
-    found = [wait for wait in waits if wait_no is None or wait.wait_no == wait_no]
-    if len(found) == 1:
-        return found[0]
-    known = ", ".join(str(wait.wait_no) for wait in waits) or "none"
-    problem = f"has no open wait {wait_no}" if wait_no is not None else "has no open wait, or several: say which"
-    raise InvalidRequest(f"execution {execution_id} {problem}; open waits: {known}", field="wait_no")
-
-
-def _considered(wait: SubscriptionRow, event: PublishedRow | DeadEvent, payload: Any, shape: Payload) -> ConsideredWait:
-    satisfied, reason, findings = _verdict(wait, event, payload, shape)
-    return ConsideredWait(
-        workflow_execution_id=wait.execution_id,
-        wait=wait_view(wait),
-        satisfied=satisfied,
-        reason=reason,
-        findings=findings,
-    )
-
-
-def _miss(wait: SubscriptionRow, event: PublishedRow | DeadEvent, shape: Payload) -> NearMiss:
-    satisfied, reason, findings = _verdict(wait, event, decode(event.data, field="data"), shape)
-    parts = max(len(findings), 1)
+def _near(miss: Miss) -> NearMiss:
     return NearMiss(
-        event_id=event.id,
-        published_at=instant(event.published_at),
-        dead=isinstance(event, DeadEvent),
-        satisfied=satisfied,
-        reason=reason,
-        met=parts if satisfied else sum(part.outcome == "true" for part in findings),
-        parts=parts,
-        findings=findings,
+        event_id=miss.event.id,
+        published_at=instant(miss.event.published_at),
+        dead=isinstance(miss.event, DeadEvent),
+        satisfied=miss.satisfied,
+        reason=miss.reason,
+        met=miss.met,
+        parts=miss.parts,
+        findings=miss.findings,
     )
-
-
-def _verdict(
-    wait: SubscriptionRow, event: PublishedRow | DeadEvent, payload: Any, shape: Payload
-) -> tuple[bool, str, tuple[Finding, ...]]:
-    if wait.kind is SubscriptionKind.MESSAGE and wait.eq_value != event.correlation:
-        return False, f"correlation key {wait.eq_value!r} is waited for, this one has {event.correlation!r}", ()
-    findings: tuple[Finding, ...] = ()
-    if wait.where is not None:
-        found = compile_filter(wait.where).explain(payload)
-        findings = found.findings
-        if not found.matched:
-            return False, found.text, findings
-    wrong = misfit(shape, event.data)
-    if wrong is not None:
-        return False, f"promise {wait.promise!r} can't be settled with it: data{wrong.path}: {wrong.reason}", findings
-    if isinstance(event, DeadEvent):
-        return True, f"the filter is satisfied, but the event is dead: it was {event.reason}; replay it", findings
-    if wait.id > event.id:
-        return True, "the filter is satisfied, but the wait began after the event and did not look back to it", findings
-    return True, "the filter is satisfied: it is on its way, or only one may have it and another was first", findings
 
 
 def _state(event: EventView | DeadEventView) -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 from holdfast.client.calls import NO_VALUE, Call, UpdateHandle, WaitFor, within
 from holdfast.client.events import WaitView
-from holdfast.client.explaining import WaitExplanation
+from holdfast.client.explaining import WaitExplanation, WorkflowExplanation
 from holdfast.client.following import outcome_of
 from holdfast.client.mailbox import Mailbox
 from holdfast.client.promises import PromiseView
+from holdfast.client.task_output import TaskOutput, TaskUpdate
 from holdfast.client.views import WorkflowView, result_of, view_of
 from holdfast.contract import executions as ex
 from holdfast.model.events import HistoryEvent
@@ -205,6 +207,14 @@ class WorkflowHandle:
         """Tasks that are queued or running, with attempt, worker, heartbeat details and progress."""
         return await self._client.executions.tasks(self._client.org, self.id)
 
+    async def task_output(self, task_no: int, *, after: int = 0, limit: int = 100, type_hint: Any = Any) -> TaskOutput:
+        """What one of its tasks has said, see `Client.task_output`."""
+        return await self._client.task_output(self.id, task_no, after=after, limit=limit, type_hint=type_hint)
+
+    def follow_task(self, task_no: int, *, after: int = 0, type_hint: Any = Any) -> AsyncIterator[TaskUpdate]:
+        """What one of its tasks says, and how it goes, until it has ended; see `Client.follow_task`."""
+        return self._client.follow_task(self.id, task_no, after=after, type_hint=type_hint)
+
     async def promises(self) -> list[PromiseView]:
         """Its promises in the order in which they were made, with who settled them."""
         return await self._client.promises.of(self.id)
@@ -212,6 +222,10 @@ class WorkflowHandle:
     async def waits(self) -> list[WaitView]:
         """The events, messages and broadcasts it waits for, the longest first."""
         return await self._client.events.waits(self.id)
+
+    async def explain(self) -> WorkflowExplanation:
+        """Why it does not move, or how it ended, and what to do next."""
+        return await self._client.explaining.workflow(self.id)
 
     async def explain_wait(self, wait_no: int | None = None) -> WaitExplanation:
         """Why a wait has got nothing yet: the events of its key that came nearest, and what refused them. `wait_no` may

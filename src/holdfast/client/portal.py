@@ -12,9 +12,10 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
-from concurrent.futures import CancelledError, Future
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from concurrent.futures import CancelledError, Future, InvalidStateError
 from contextlib import suppress
+from functools import partial
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from holdfast.errors import EngineForked, EngineStopped, InvalidRequest, WouldDeadlock
@@ -53,18 +54,16 @@ class Portal:
 
     def call(self, method: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run an async method on the loop and wait for its answer."""
-
-        async def run() -> T:
-            return await method(*args, **kwargs)
-
         loop = self._usable_loop()
         if threading.get_ident() == self._thread:
             raise WouldDeadlock(
                 f"{_name(method)}() was called blocking on the thread of the engine's event loop, which would have to "
                 "answer it: there, await the async client"
             )
-        future = self._post(run(), loop)
+        # Here before anything is asked for: an interrupt may come at any moment, and must find what to cancel.
+        future: Future[T] = Future()
         try:
+            self._post(partial(method, *args, **kwargs), future, loop)
             return _answer(future, loop)
         except CancelledError:
             raise EngineStopped(f"the engine was shut down while {_name(method)}() waited") from None
@@ -107,7 +106,7 @@ class Portal:
         close = getattr(source, "aclose", None)
         if close is not None:
             with suppress(EngineStopped):
-                self._post(close(), self._usable_loop())
+                self._post(close, Future(), self._usable_loop())
 
     def _usable_loop(self) -> asyncio.AbstractEventLoop:
         if self._pid not in {0, os.getpid()}:
@@ -122,18 +121,50 @@ class Portal:
             )
         return self._loop
 
-    def _post(self, coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> Future[T]:
+    def _post(self, work: Callable[[], Awaitable[T]], future: Future[T], loop: asyncio.AbstractEventLoop) -> None:
+        """Have the work done on the loop. `future` gets its answer, and cancels it when it is cancelled."""
         with self._lock:
-            try:
-                if self._loop is not loop:
-                    raise EngineStopped
-                future = asyncio.run_coroutine_threadsafe(coroutine, loop)
-            except (EngineStopped, RuntimeError):  # stopped, or its loop closed, since we looked
-                coroutine.close()
-                raise EngineStopped from None
+            if self._loop is not loop:
+                raise EngineStopped
             self._waiting.add(future)
+            try:
+                loop.call_soon_threadsafe(_start, work, future)
+            except RuntimeError:  # its loop was closed since we looked
+                self._waiting.discard(future)
+                raise EngineStopped from None
         future.add_done_callback(self._waiting.discard)
-        return future
+
+
+def _start(work: Callable[[], Awaitable[T]], future: Future[T]) -> None:
+    """On the loop. Whoever has gone away before is not waited for."""
+    if future.cancelled():
+        return
+
+    async def run() -> T:
+        return await work()
+
+    loop = asyncio.get_running_loop()
+    task = loop.create_task(run())
+    task.add_done_callback(partial(_hand_over, future))
+
+    def gone(ended: Future[T]) -> None:
+        if ended.cancelled():
+            with suppress(RuntimeError):  # the loop is closed, and the task with it
+                loop.call_soon_threadsafe(task.cancel)
+
+    future.add_done_callback(gone)
+
+
+def _hand_over(future: Future[T], task: asyncio.Task[T]) -> None:
+    # Looked at in any case: an exception that nobody has looked at is complained of.
+    error = None if task.cancelled() else task.exception()
+    with suppress(InvalidStateError):  # the caller has gone away in this moment
+        if task.cancelled():
+            future.cancel()
+        elif error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(task.result())
 
 
 def _answer(future: Future[T], loop: asyncio.AbstractEventLoop) -> T:

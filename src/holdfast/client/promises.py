@@ -91,12 +91,12 @@ class Promises:
         request = structs.replace(
             target,
             value=encode(value, field="value", limit=self._limit),
-            failure=None if error is None else _failure(error),
+            failure=None if error is None else failure_from(error),
             allow_early=bool(allow_early),
             request_id=idempotency_key,
             ttl_s=ttl_of(idempotency_key_ttl),
         )
-        return _settled(await self._messages.settle(request, using))
+        return settled_promise(await self._messages.settle(request, using))
 
     async def of(self, execution_id: str) -> list[PromiseView]:
         return [_view(row) for row in await self._messages.promises(self._org, execution_id)]
@@ -119,16 +119,17 @@ def _text(given: object, field: str) -> str:
     return given
 
 
-def _failure(error: BaseException | str) -> Failure:
+def failure_from(error: BaseException | str, text_type: str = "PromiseRejected") -> Failure:
+    """The durable form of what a caller gives as an error; `text_type` is the type of a text alone."""
     given: object = error
     if isinstance(given, str):
-        return Failure(type="PromiseRejected", message=given)
+        return Failure(type=text_type, message=given)
     if not isinstance(given, BaseException):
         raise InvalidRequest(f"error must be an exception or a text, not {type(given).__name__}", field="error")
     return failure_of(given)
 
 
-def _settled(answer: SettleAnswer) -> SettledPromise:
+def settled_promise(answer: SettleAnswer) -> SettledPromise:
     return SettledPromise(
         promise_id=answer.promise_id,
         state=answer.state,

@@ -13,19 +13,22 @@ from holdfast.client.broadcasts import Broadcast, MessageSent
 from holdfast.client.calls import NO_VALUE, Call, UpdateHandle, WaitFor
 from holdfast.client.client import Client
 from holdfast.client.events import DeadEventView, EventKeyView, EventView, Published, WaitView
-from holdfast.client.explaining import EventExplanation, WaitExplanation
+from holdfast.client.explaining import EventExplanation, WaitExplanation, WorkflowExplanation
 from holdfast.client.handles import WorkflowHandle
 from holdfast.client.mailbox import DeadLetter, Mailbox
+from holdfast.client.operating import QueueState, WorkerState
 from holdfast.client.options import Workflow
 from holdfast.client.portal import Face
 from holdfast.client.promises import PromiseView, SettledPromise
+from holdfast.client.task_output import TaskOutput, TaskUpdate
+from holdfast.client.tasks import AnyTask, TaskHandle, TaskPage, TaskView
 from holdfast.client.views import WorkflowPage, WorkflowView
 from holdfast.contract import executions as ex
 from holdfast.contract.calls import UpdateStatus
 from holdfast.frontends.python.definitions import Duration
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import Status, TaskRow, TimerRow
-from holdfast.model.values import Delivery, IfClosed, IfRunning
+from holdfast.model.values import Delivery, IfClosed, IfRunning, RetryPolicy
 
 
 class SyncClient(Face[Client]):
@@ -384,10 +387,6 @@ class SyncClient(Face[Client]):
         """Remove an event, kept or dead: nobody will get it. Raises EventNotFound if there is none."""
         return self._portal.call(self._wrapped.remove_event, event_id)
 
-    def explain_event(self, event_id: int) -> EventExplanation:
-        """Why an event that is kept or dead went to whom it went: every open wait of its key, and what refused it."""
-        return self._portal.call(self._wrapped.explain_event, event_id)
-
     def broadcast(self, name: str, *, idempotency_key: str | None = None) -> Broadcast:
         """Wake everybody who waits for `name` now, and say how many that were, when all of them have got it.
 
@@ -557,6 +556,245 @@ class SyncClient(Face[Client]):
     def iter_workflows(self, **filters: Any) -> Iterator[WorkflowView]:
         """All executions that match, page by page."""
         return self._portal.iterate(self._wrapped.iter_workflows(**filters))
+
+    def start_task(
+        self,
+        task: AnyTask,
+        *args: Any,
+        task_id: str | None = None,
+        queue: str | None = None,
+        retry: RetryPolicy | None = None,
+        priority: int = 0,
+        start_to_close: Duration | None = None,
+        schedule_to_close: Duration | None = None,
+        heartbeat_timeout: Duration | None = None,
+        metadata: Mapping[str, str] | None = None,
+        start_at: datetime | None = None,
+        if_running: IfRunning | str = IfRunning.USE_EXISTING,
+        if_closed: IfClosed | str = IfClosed.ALLOW,
+        idempotency_key: str | None = None,
+        idempotency_key_ttl: Duration | None = None,
+        request_id: str | None = None,
+        using: Any = None,
+    ) -> SyncTaskHandle:
+        """Run a task on its own, without a workflow: a function made with @task, or a task kind.
+
+        Options that `ctx.task` has mean the same here, and those of `start_workflow` the same as there: with the task
+        id of one that is not over, that one is found instead of starting another. What stands at @task counts where
+        nothing is given here. Raises UnknownTaskKind if no worker has ever had the task.
+        """
+        return SyncTaskHandle(
+            self._portal,
+            self._portal.call_using(
+                using,
+                self._wrapped.start_task,
+                task,
+                *args,
+                task_id=task_id,
+                queue=queue,
+                retry=retry,
+                priority=priority,
+                start_to_close=start_to_close,
+                schedule_to_close=schedule_to_close,
+                heartbeat_timeout=heartbeat_timeout,
+                metadata=metadata,
+                start_at=start_at,
+                if_running=if_running,
+                if_closed=if_closed,
+                idempotency_key=idempotency_key,
+                idempotency_key_ttl=idempotency_key_ttl,
+                request_id=request_id,
+                using=using,
+            ),
+        )
+
+    def task(self, id: str, task: AnyTask | None = None) -> SyncTaskHandle:
+        """A handle on a standalone task by its execution id, or by its task id: then the one that is not over is meant,
+        or the last. Reads nothing. Give the task to get its result in its declared type.
+        """
+        return SyncTaskHandle(self._portal, self._wrapped.task(id, task))
+
+    def find_task(self, task_id: str, task: AnyTask | None = None) -> SyncTaskHandle:
+        """The task with this id that is not over, or the last one; its handle knows its execution."""
+        return SyncTaskHandle(self._portal, self._portal.call(self._wrapped.find_task, task_id, task))
+
+    def list_tasks(
+        self,
+        *,
+        status: Status | str | Sequence[Status | str] = (),
+        kind: str | None = None,
+        queue: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        cursor: str | None = None,
+        limit: int = 100,
+    ) -> TaskPage:
+        """One page of standalone tasks, newest first: those that match every filter. See TaskView for `status`."""
+        return self._portal.call(
+            self._wrapped.list_tasks,
+            status=status,
+            kind=kind,
+            queue=queue,
+            metadata=metadata,
+            cursor=cursor,
+            limit=limit,
+        )
+
+    def iter_tasks(self, **filters: Any) -> Iterator[TaskView]:
+        """All standalone tasks that match, page by page."""
+        return self._portal.iterate(self._wrapped.iter_tasks(**filters))
+
+    def list_queues(self, *, limit: int = 1000) -> list[QueueState]:
+        """Queues in which something waits for a worker, and those that are paused, by name."""
+        return self._portal.call(self._wrapped.list_queues, limit=limit)
+
+    def pause_queue(self, queue: str, *, reason: str = "") -> bool:
+        """Hand out nothing of a queue until it is resumed, on any node; whether it was not paused before.
+
+        What was handed out goes on. Starts, signals and everything else are still accepted: work waits in the queue.
+        """
+        return self._portal.call(self._wrapped.pause_queue, queue, reason=reason)
+
+    def resume_queue(self, queue: str) -> bool:
+        """Hand out what waits in a queue again; whether it was paused."""
+        return self._portal.call(self._wrapped.resume_queue, queue)
+
+    def list_workers(self, *, limit: int = 1000) -> list[WorkerState]:
+        """The worker sessions, the youngest first; also one that was lost and is not missed yet."""
+        return self._portal.call(self._wrapped.list_workers, limit=limit)
+
+    def pause_worker(self, worker_id: str, *, reason: str = "") -> bool:
+        """Hand out nothing to a worker session until it is resumed; whether it was not paused before.
+
+        What it has it finishes. Raises WorkerNotFound, WorkerDraining.
+        """
+        return self._portal.call(self._wrapped.pause_worker, worker_id, reason=reason)
+
+    def resume_worker(self, worker_id: str) -> bool:
+        """Hand out work to a worker session again; whether it was paused. Raises WorkerNotFound, WorkerDraining."""
+        return self._portal.call(self._wrapped.resume_worker, worker_id)
+
+    def drain_worker(self, worker_id: str, *, reason: str = "") -> bool:
+        """Hand out nothing more to a worker session, for good; whether it was not being drained before.
+
+        It can be stopped when it has finished what it has. Raises WorkerNotFound.
+        """
+        return self._portal.call(self._wrapped.drain_worker, worker_id, reason=reason)
+
+    def explain_workflow(self, workflow_execution_id: str) -> WorkflowExplanation:
+        """Why an execution does not move, or how it ended, and what to do next."""
+        return self._portal.call(self._wrapped.explain_workflow, workflow_execution_id)
+
+    def explain_event(self, event_id: int) -> EventExplanation:
+        """Why an event that is kept or dead went to whom it went: every open wait of its key, and what refused it."""
+        return self._portal.call(self._wrapped.explain_event, event_id)
+
+    def task_output(
+        self, workflow_execution_id: str, task_no: int, *, after: int = 0, limit: int = 100, type_hint: Any = Any
+    ) -> TaskOutput:
+        """What is kept of what a task has said with `TaskContext.emit`, after a number. Also when it has ended.
+
+        Tasks are numbered from 1 in the order in which their workflow has asked for them. Raises ExecutionNotFound,
+        TaskNotFound.
+        """
+        return self._portal.call(
+            self._wrapped.task_output, workflow_execution_id, task_no, after=after, limit=limit, type_hint=type_hint
+        )
+
+    def follow_task(
+        self, workflow_execution_id: str, task_no: int, *, after: int = 0, type_hint: Any = Any
+    ) -> Iterator[TaskUpdate]:
+        """What a task says, its progress and its attempts, as they come, until it has ended.
+
+        First comes what it has said already, after number `after`. Who stops and comes back with the number of the last
+        chunk misses nothing that is kept. Raises ExecutionNotFound, TaskNotFound.
+        """
+        return self._portal.iterate(
+            self._wrapped.follow_task(workflow_execution_id, task_no, after=after, type_hint=type_hint)
+        )
+
+
+class SyncTaskHandle(Face[TaskHandle]):
+    """One standalone task. Cheap: making one reads nothing."""
+
+    __slots__ = ()
+
+    @property
+    def task_id(self) -> str:
+        """The caller's own key; of a task that was started without one, its execution id."""
+        return self._wrapped.task_id
+
+    @property
+    def workflow_execution_id(self) -> str | None:
+        """The execution that runs it; None in a handle of `client.task(id)`, which reads nothing: `find_task` does."""
+        return self._wrapped.workflow_execution_id
+
+    @property
+    def created(self) -> bool:
+        """Whether the call that gave this handle started the task."""
+        return self._wrapped.created
+
+    @property
+    def idempotency_key_used(self) -> bool:
+        """Whether the call that gave this handle had an idempotency key."""
+        return self._wrapped.idempotency_key_used
+
+    @property
+    def idempotency_key_new(self) -> bool:
+        """Whether it was the first with that key; if not, all else is as that one was answered."""
+        return self._wrapped.idempotency_key_new
+
+    def result(self, *, timeout: float | None = None, type_hint: Any = None) -> Any:
+        """Wait for the end and give the result.
+
+        Raises TaskFailed or TaskTimedOut if its last attempt failed, WorkflowCancelled or WorkflowTerminated if it was
+        ended from outside, TimeoutError if it takes longer than `timeout` seconds; the task goes on.
+        """
+        return self._portal.call(self._wrapped.result, timeout=timeout, type_hint=type_hint)
+
+    def status(self) -> Status:
+        """See TaskView."""
+        return self._portal.call(self._wrapped.status)
+
+    def view(self) -> TaskView:
+        """All there is to say about it: kind, status, attempt, progress, last failure, worker, times."""
+        return self._portal.call(self._wrapped.view)
+
+    def output(self, *, after: int = 0, limit: int = 100, type_hint: Any = Any) -> TaskOutput:
+        """What it has said with `TaskContext.emit`, see `Client.task_output`."""
+        return self._portal.call(self._wrapped.output, after=after, limit=limit, type_hint=type_hint)
+
+    def follow(self, *, after: int = 0, type_hint: Any = Any) -> Iterator[TaskUpdate]:
+        """What it says, its progress and its attempts, until it has ended; see `Client.follow_task`."""
+        return self._portal.iterate(self._wrapped.follow(after=after, type_hint=type_hint))
+
+    def cancel(self, reason: str = "") -> bool:
+        """Stop it: a running body is told. False if it is over or was asked before."""
+        return self._portal.call(self._wrapped.cancel, reason)
+
+    def complete(
+        self, value: Any = None, *, idempotency_key: str | None = None, idempotency_key_ttl: Duration | None = None
+    ) -> SettledPromise:
+        """Give the result of an attempt that has called `complete_later()`; its token is not needed.
+
+        Raises TaskNotDeferred if it has not, StaleAttempt if the task is over: the first settlement wins.
+        """
+        return self._portal.call(
+            self._wrapped.complete, value, idempotency_key=idempotency_key, idempotency_key_ttl=idempotency_key_ttl
+        )
+
+    def fail(
+        self,
+        error: BaseException | str,
+        *,
+        idempotency_key: str | None = None,
+        idempotency_key_ttl: Duration | None = None,
+    ) -> SettledPromise:
+        """As `complete`, but the attempt has failed: it is tried again, unless the error is NonRetryable or the policy
+        says no.
+        """
+        return self._portal.call(
+            self._wrapped.fail, error, idempotency_key=idempotency_key, idempotency_key_ttl=idempotency_key_ttl
+        )
 
 
 class SyncWorkflowHandle(Face[WorkflowHandle]):
@@ -743,6 +981,14 @@ class SyncWorkflowHandle(Face[WorkflowHandle]):
         """Tasks that are queued or running, with attempt, worker, heartbeat details and progress."""
         return self._portal.call(self._wrapped.pending_tasks)
 
+    def task_output(self, task_no: int, *, after: int = 0, limit: int = 100, type_hint: Any = Any) -> TaskOutput:
+        """What one of its tasks has said, see `Client.task_output`."""
+        return self._portal.call(self._wrapped.task_output, task_no, after=after, limit=limit, type_hint=type_hint)
+
+    def follow_task(self, task_no: int, *, after: int = 0, type_hint: Any = Any) -> Iterator[TaskUpdate]:
+        """What one of its tasks says, and how it goes, until it has ended; see `Client.follow_task`."""
+        return self._portal.iterate(self._wrapped.follow_task(task_no, after=after, type_hint=type_hint))
+
     def promises(self) -> list[PromiseView]:
         """Its promises in the order in which they were made, with who settled them."""
         return self._portal.call(self._wrapped.promises)
@@ -750,6 +996,10 @@ class SyncWorkflowHandle(Face[WorkflowHandle]):
     def waits(self) -> list[WaitView]:
         """The events, messages and broadcasts it waits for, the longest first."""
         return self._portal.call(self._wrapped.waits)
+
+    def explain(self) -> WorkflowExplanation:
+        """Why it does not move, or how it ended, and what to do next."""
+        return self._portal.call(self._wrapped.explain)
 
     def explain_wait(self, wait_no: int | None = None) -> WaitExplanation:
         """Why a wait has got nothing yet: the events of its key that came nearest, and what refused them. `wait_no` may

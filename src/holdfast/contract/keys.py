@@ -106,6 +106,15 @@ class CloseOrg(msgspec.Struct, frozen=True, kw_only=True):
     address: str = ""
 
 
+class DeleteOrg(msgspec.Struct, frozen=True, kw_only=True):
+    """End all keys of an org at once, and remove everything it has. `confirm` is its name once more."""
+
+    slug: str
+    confirm: str
+    by: Principal | None = None
+    address: str = ""
+
+
 class RecordAct(msgspec.Struct, frozen=True, kw_only=True):
     """Something was done, or is about to be, that the org's record should know."""
 
@@ -162,6 +171,12 @@ class Keys(Protocol):
 
     def close_org(self, request: CloseOrg) -> Awaitable[Org]:
         """Raises Forbidden for every key, OrgNotFound."""
+        ...
+
+    def delete_org(self, request: DeleteOrg) -> Awaitable[Org]:
+        """Its keys are dead at once; its rows are removed in the background, in pages, also after a restart. What stays
+        is its name, which is not given again, and the record of acts. Raises Forbidden unless an admin of the org, or
+        the operator, asks."""
         ...
 
     def orgs(self, after: str = "", limit: int = 100) -> Awaitable[list[Org]]:

@@ -77,6 +77,8 @@ class TaskWork(msgspec.Struct, frozen=True, kw_only=True):
     scheduled_at: int
     started_at: int
     details: Raw | None = None
+    output_seq: int = 0
+    """The number of the last chunk that the attempts before have said: this one's count on from it."""
 
 
 class TaskStop(msgspec.Struct, frozen=True):
@@ -179,13 +181,30 @@ class ReleaseWork(msgspec.Struct, frozen=True, kw_only=True):
     tasks: tuple[tuple[str, int, Token], ...] = ()
 
 
+class OutputLimits(msgspec.Struct, frozen=True):
+    """How large one chunk of a task's output may be, and how many of them are kept."""
+
+    chunk_bytes: int
+    chunks: int
+
+
+class OutputChunk(msgspec.Struct, frozen=True):
+    """Something that the body of a task has said. Numbered by the worker, so that it counts once if it comes twice."""
+
+    seq: int
+    data: Raw
+
+
 class CompleteTask(msgspec.Struct, frozen=True, kw_only=True):
+    """`output` is what is not known to be recorded of what the attempt has said, as in the other reports."""
+
     org: str
     session: str
     execution_id: str
     task_no: int
     token: Token
     result: Raw = NULL
+    output: tuple[OutputChunk, ...] = ()
 
 
 class FailTask(msgspec.Struct, frozen=True, kw_only=True):
@@ -198,6 +217,7 @@ class FailTask(msgspec.Struct, frozen=True, kw_only=True):
     token: Token
     failure: Failure
     details: Raw | None = None
+    output: tuple[OutputChunk, ...] = ()
 
 
 class IssueTaskToken(msgspec.Struct, frozen=True, kw_only=True):
@@ -220,6 +240,7 @@ class DeferTask(msgspec.Struct, frozen=True, kw_only=True):
     token: Token
     token_hash: str
     details: Raw | None = None
+    output: tuple[OutputChunk, ...] = ()
 
 
 RunningAttempt = tuple[str, int, Token]
@@ -244,13 +265,14 @@ class AnswerQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TaskBeat(msgspec.Struct, frozen=True, kw_only=True):
-    """A sign of life from the body of a task."""
+    """A sign of life from the body of a task, and what it has said."""
 
     execution_id: str
     task_no: int
     token: Token
     details: Raw | None = None
     progress: float | None = None
+    output: tuple[OutputChunk, ...] = ()
 
 
 class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
@@ -265,13 +287,17 @@ class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
 
 class HeartbeatAnswer(msgspec.Struct, frozen=True):
     """`alive` is False when the session had expired and its leases are gone; `stale` are attempts that no longer
-    count."""
+    count, and of which nothing was recorded."""
 
     alive: bool
     stale: tuple[tuple[str, int, int], ...] = ()
 
 
 class Workers(Protocol):
+    def output_limits(self) -> OutputLimits:
+        """Callable from any thread, once there is a session."""
+        ...
+
     def register(self, request: RegisterWorker) -> Awaitable[None]: ...
 
     def poll(self, session: str) -> Awaitable[list[Work]]:

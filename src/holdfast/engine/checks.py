@@ -9,6 +9,7 @@ from typing import Any
 from holdfast.config import Limits
 from holdfast.errors import InvalidDuration, InvalidRequest, PayloadTooLarge
 from holdfast.model.names import check_text
+from holdfast.model.standalone import PREFIX, is_reserved
 from holdfast.model.values import TEN_YEARS_S, Payload
 
 log = logging.getLogger("holdfast.engine")
@@ -26,6 +27,16 @@ def check_tags(pairs: Sequence[tuple[str, str]]) -> None:
     for pair in pairs:
         for text in pair:
             check_text(text, "metadata")
+
+
+def check_not_reserved(kind: str) -> None:
+    """A workflow that callers may ask for by its kind."""
+    if is_reserved(kind):
+        raise InvalidRequest(
+            f"workflow kinds that begin with {PREFIX!r} are the engine's own, as {kind!r:.60} is: start_task() runs a "
+            "task on its own",
+            field="workflow_kind",
+        )
 
 
 def check_timeout(seconds: float | None, field: str) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from holdfast.contract.workers import RegisterWorker, Work
 from holdfast.errors import HoldfastError, SessionLost
 from holdfast.model.executions import Execution, TaskRow
+from holdfast.model.pauses import Pausable, Pause
 
 SUSPECT_AFTER = 2
 LONG_HISTORY = 500
@@ -32,6 +33,7 @@ class Session:
         "id",
         "more_tasks",
         "more_turns",
+        "ordered",
         "paused",
         "post",
         "queues",
@@ -59,6 +61,8 @@ class Session:
         self.free_tasks = request.task_slots
         self.draining = False
         self.paused = False
+        # Paused or drained by somebody who looks after the org; `paused` is the worker's own wish, or a broken stream.
+        self.ordered = False
         self.post: list[Work] = []
         self.waiter: asyncio.Future[list[Work]] | None = None
         self.recent: dict[str, None] = {}
@@ -77,7 +81,7 @@ class Session:
 
     @property
     def takes_nothing(self) -> bool:
-        return self.draining or self.paused
+        return self.draining or self.paused or self.ordered
 
     @property
     def could_take_more(self) -> bool:
@@ -93,6 +97,9 @@ class Desk:
     def __init__(self, in_company: Callable[[], bool] = lambda: False) -> None:
         self.sessions: dict[str, Session] = {}
         self.in_company = in_company
+        self.paused_queues: frozenset[tuple[str, str]] = frozenset()
+        """By org and name. Replaced, never changed: the writer may be reading it."""
+        self._ordered: frozenset[tuple[str, str]] = frozenset()
 
     def leaver(self, now: Callable[[], int]) -> Callable[[str, int, int], bool] | None:
         """Which waiting executions to leave to others for a moment; None if there are no others."""
@@ -110,8 +117,10 @@ class Desk:
         return any(execution_id in session.recent for session in self.sessions.values())
 
     def open(self, request: RegisterWorker) -> None:
+        session = Session(request)
+        session.ordered = (request.org, request.session) in self._ordered
         # Copied, not changed: the writer may be walking through the old one.
-        self.sessions = {**self.sessions, request.session: Session(request)}
+        self.sessions = {**self.sessions, request.session: session}
 
     def close(self, session_id: str, reason: HoldfastError) -> None:
         """The session is over; whoever polls for it is told why."""
@@ -131,6 +140,21 @@ class Desk:
             session.paused = paused
             if not paused:
                 session.look_again()
+
+    def obey(self, pauses: Iterable[Pause]) -> None:
+        """All that is paused now. What goes on is looked for by whoever claims next."""
+        found = list(pauses)
+        of = {what: frozenset((p.org, p.name) for p in found if p.what is what) for what in Pausable}
+        self.paused_queues, self._ordered = of[Pausable.QUEUE], of[Pausable.WORKER]
+        for session in self.sessions.values():
+            session.ordered = (session.request.org, session.id) in self._ordered
+
+    def open_queues(self, session: Session) -> tuple[str, ...]:
+        """Those of its queues that are not paused."""
+        paused, request = self.paused_queues, session.request
+        if not paused:
+            return request.queues
+        return tuple(queue for queue in request.queues if (request.org, queue) not in paused)
 
     def poll(self, session_id: str, loop: asyncio.AbstractEventLoop) -> asyncio.Future[list[Work]]:
         waiter: asyncio.Future[list[Work]] = loop.create_future()
@@ -173,6 +197,7 @@ class Tally:
         "_desk",
         "_ended",
         "_in_company",
+        "_paused",
         "_suspects",
         "_tasks",
         "_turns",
@@ -197,9 +222,12 @@ class Tally:
         self._beaten: set[str] = set()
         self._ended: list[tuple[str, str]] = []
         self._in_company = desk.in_company()
+        self._paused = desk.paused_queues
         self.left = False
 
     def for_turn(self, execution: Execution) -> str | None:
+        if self._paused and (execution.org, execution.queue) in self._paused:
+            return None
         if self._in_company and execution.last_seq >= LONG_HISTORY and not self._desk.ran_here(execution.id):
             self.left = True
             return None
@@ -219,6 +247,8 @@ class Tally:
         return None
 
     def for_task(self, task: TaskRow) -> str | None:
+        if self._paused and (task.org, task.queue) in self._paused:
+            return None
         for session_id, session in self._desk.sessions.items():
             if task.kind not in session.task_kinds or task.queue not in session.queues:
                 continue

@@ -8,9 +8,8 @@ on.
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -20,9 +19,11 @@ from holdfast.config import EngineConfig
 from holdfast.contract import calls
 from holdfast.contract import executions as ex
 from holdfast.contract import workers as wk
+from holdfast.contract.task_output import OutputPage, TaskNews
 from holdfast.contract.upkeep import DueWork, RecoveryReport
-from holdfast.engine.checks import check_payload, check_tags, check_timeout
-from holdfast.engine.cursors import make_cursor, read_cursor
+from holdfast.engine.checks import check_not_reserved, check_payload, check_tags, check_timeout
+from holdfast.engine.cursors import Cursors
+from holdfast.engine.deleting import Deleting
 from holdfast.engine.deployments import LocalDeployments
 from holdfast.engine.desk import Desk
 from holdfast.engine.executions.cancel import Cancel
@@ -46,24 +47,17 @@ from holdfast.engine.message_facade import LocalMessages
 from holdfast.engine.operation import Operation
 from holdfast.engine.outcomes import Outcomes
 from holdfast.engine.past import ChoosePoint, Past, read_past
+from holdfast.engine.pausing import Pausing
 from holdfast.engine.queries import Queries, check_as_of
 from holdfast.engine.recovery import recover
 from holdfast.engine.rules.rebuilding import check_point, retry_point
-from holdfast.engine.tasks.complete import Complete as CompleteTaskOperation
-from holdfast.engine.tasks.defer import Defer, Issue
-from holdfast.engine.tasks.fail import Fail
-from holdfast.engine.turns.complete import Complete as CompleteTurnOperation
-from holdfast.engine.turns.park import Park
+from holdfast.engine.task_facade import LocalTasks
 from holdfast.engine.unit_of_work import Effects, OperationQueue
 from holdfast.engine.updates import Updates
 from holdfast.engine.upkeep.forget import Forget
 from holdfast.engine.upkeep.run_due import RunDue
+from holdfast.engine.worker_facade import LocalWorkers
 from holdfast.engine.workers.claim import Claim
-from holdfast.engine.workers.heartbeat import Beat
-from holdfast.engine.workers.register import Register, check_triggers
-from holdfast.engine.workers.release import Release
-from holdfast.engine.workers.replace import Replace
-from holdfast.engine.workers.unregister import Unregister, UnregisterWorker
 from holdfast.errors import EngineStopped, ExecutionNotFound, InvalidRequest, SessionLost, Unavailable
 from holdfast.model.events import HistoryEvent, StateChanged
 from holdfast.model.executions import DEADLINE_NO, Execution, Status, TaskRow, TimerRow
@@ -99,17 +93,21 @@ class LocalEngine:
         self.store = store
         self.config = config
         self.secret = secret
+        self.cursors = Cursors(secret)
         self.desk = Desk(lambda: store.in_company)
         self.outcomes = Outcomes()
         self.updates = Updates(store)
         self.feeds = LocalFeeds(store)
-        self.deployments = LocalDeployments(store, config.limits)
+        self.pausing = Pausing(self)
+        self.deleting = Deleting(self)
+        self.deployments = LocalDeployments(store, config.limits, self.pausing)
         # Ids and nonces must be unique, not secret: a generator seeded by the system is enough, and 20 times cheaper.
         self.queue = OperationQueue(config, self.desk, entropy or _generator(), self._on_effects, store.clock)
         self.queries = Queries(self.desk, self.queue.entropy)
         self.executions = LocalExecutions(self)
         self.workers = LocalWorkers(self)
         self.messages = LocalMessages(self)
+        self.tasks = LocalTasks(self)
         self.keys = LocalKeys(self)
         self.joins = Joins(self)
         self.mailboxes = Mailboxes(self)
@@ -121,6 +119,7 @@ class LocalEngine:
         self.loop = asyncio.get_running_loop()
         await self.store.open(self.queue)
         self.queue.start(self.loop, self.store.wake)
+        await self.pausing.refresh()
         self.feeds.start()
 
     async def stop(self) -> None:
@@ -152,6 +151,7 @@ class LocalEngine:
             self.outcomes.closed(key, outcome)
         self.updates.committed(effects.appended)
         self.feeds.committed(effects.appended, effects.orgs)
+        self.feeds.tasks.committed(effects.changes)
         if effects.delivered:
             self.messages.deliveries.done(effects.delivered)
         self.upkeep.after_commit(effects.due_at)
@@ -320,6 +320,17 @@ class LocalExecutions:
             await self.get(org, execution_id)
         return found
 
+    def follow(self, org: str, execution_id: str, after: int = 0) -> AsyncIterator[list[HistoryEvent]]:
+        return self._engine.feeds.history(org, execution_id, after)
+
+    async def task_output(
+        self, org: str, execution_id: str, task_no: int, after: int = 0, limit: int = 100
+    ) -> OutputPage:
+        return await self._engine.feeds.tasks.page(org, execution_id, task_no, after, self._page(limit))
+
+    def follow_task(self, org: str, execution_id: str, task_no: int, after: int = 0) -> AsyncIterator[list[TaskNews]]:
+        return self._engine.feeds.tasks.follow(org, execution_id, task_no, after)
+
     async def timers(self, org: str, execution_id: str) -> list[TimerRow]:
         check_name(execution_id, "workflow_execution_id")
         found = await self._store.timers(org, execution_id)
@@ -387,12 +398,12 @@ class LocalExecutions:
                 metadata=request.metadata,
                 created_from=request.created_from,
                 created_before=request.created_before,
-                before=read_cursor(request),
+                before=self._engine.cursors.read(request),
                 limit=request.limit + 1,
             )
         )
         page, more = tuple(found[: request.limit]), len(found) > request.limit
-        return ex.ExecutionPage(page, make_cursor(request, page[-1].id) if more else None)
+        return ex.ExecutionPage(page, self._engine.cursors.make(request, page[-1].id) if more else None)
 
     def _page(self, limit: int) -> int:
         if not 1 <= limit <= self._limits.page_size:
@@ -401,6 +412,7 @@ class LocalExecutions:
 
     def _check_start(self, request: ex.StartWorkflow | ex.SignalWithStart) -> None:
         check_name(request.kind, "workflow_kind")
+        check_not_reserved(request.kind)
         check_name(request.queue, "queue")
         check_priority(request.priority)
         for field in ("workflow_id", "version", "request_id"):
@@ -418,87 +430,6 @@ class LocalExecutions:
         if request.request_id is not None:
             check_name(request.request_id, "request_id")
         check_payload(request.signal_value, "signal_value", self._limits)
-
-
-class LocalWorkers:
-    """`contract.workers.Workers`, in process: work goes straight to the session's post."""
-
-    def __init__(self, engine: LocalEngine) -> None:
-        self._engine = engine
-        self._submit = engine.queue.submit
-
-    async def register(self, request: wk.RegisterWorker) -> None:
-        check_triggers(request)
-        await self._submit(Register(request))
-        self._engine.desk.open(request)
-        await self._engine.upkeep.claim()
-
-    def poll(self, session: str) -> asyncio.Future[list[wk.Work]]:
-        loop = self._engine.loop
-        if loop is None:
-            raise EngineStopped
-        return self._engine.desk.poll(session, loop)
-
-    def complete_turn(self, request: wk.CompleteTurn) -> asyncio.Future[wk.TurnAnswer]:
-        return self._submit(CompleteTurnOperation(request))
-
-    def park_turn(self, request: wk.ParkTurn) -> asyncio.Future[None]:
-        return self._submit(Park(request))
-
-    def complete_task(self, request: wk.CompleteTask) -> asyncio.Future[None]:
-        return self._submit(CompleteTaskOperation(request))
-
-    def fail_task(self, request: wk.FailTask) -> asyncio.Future[None]:
-        return self._submit(Fail(request))
-
-    def issue_task_token(self, request: wk.IssueTaskToken) -> concurrent.futures.Future[None]:
-        return self._engine.queue.submit_from_thread(Issue(request))
-
-    def defer_task(self, request: wk.DeferTask) -> asyncio.Future[None]:
-        return self._submit(Defer(request))
-
-    def heartbeat(self, request: wk.Heartbeat) -> concurrent.futures.Future[wk.HeartbeatAnswer]:
-        return self._engine.queue.submit_from_thread(Beat(request))
-
-    def renew(self, request: wk.Heartbeat) -> bool:
-        return self._engine.store.renew(request.session, request.lease_s)
-
-    def release(self, request: wk.ReleaseWork) -> asyncio.Future[None]:
-        return self._submit(Release(request))
-
-    async def answer_query(self, request: wk.AnswerQuery) -> None:
-        self._engine.queries.answered(request)
-
-    async def drain(self, session: str) -> None:
-        self._engine.desk.drain(session)
-
-    async def pause(self, session: str) -> None:
-        self._engine.desk.pause(session, True)
-
-    async def resume(self, session: str) -> None:
-        self._engine.desk.pause(session, False)
-        await self._engine.upkeep.claim()
-
-    async def replace(self, request: wk.ReplaceSession) -> tuple[wk.RunningAttempt, ...]:
-        self._engine.desk.drain(request.session)
-        kept = await self._submit(Replace(request))
-        await self.abandon(request.session)
-        return kept
-
-    async def abandon(self, session: str) -> None:
-        self._engine.desk.close(session, SessionLost(f"worker session {session} is over"))
-        self._engine.queries.lost(session)
-
-    async def unregister(self, org: str, session: str) -> None:
-        self._engine.desk.drain(session)
-        await self._submit(Unregister(UnregisterWorker(org, session)))
-        self._engine.desk.close(session, EngineStopped(f"worker session {session} has ended"))
-        self._engine.queries.lost(session)
-
-    async def history(
-        self, org: str, execution_id: str, after: int = 0, limit: int | None = None
-    ) -> list[HistoryEvent]:
-        return await self._engine.store.history(org, execution_id, after, limit)
 
 
 class LocalUpkeep:
@@ -521,6 +452,9 @@ class LocalUpkeep:
 
     def forget(self) -> asyncio.Future[bool]:
         return self._engine.queue.submit(Forget(None))
+
+    async def delete_orgs(self) -> bool:
+        return await self._engine.deleting.page()
 
     async def next_due_at(self, after: int) -> int | None:
         return await self._engine.store.next_due_at(after)
@@ -553,6 +487,7 @@ class LocalUpkeep:
         await self._engine.updates.look_around()
         await self._engine.feeds.look_around()
         await self._engine.messages.look_around()
+        await self._engine.pausing.refresh()
         await self.claim()
         self._looking = False
         return True

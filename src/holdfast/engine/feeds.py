@@ -11,6 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 
+from holdfast.engine.task_feeds import TaskFeeds
 from holdfast.errors import ExecutionNotFound
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import Execution
@@ -84,6 +85,7 @@ class LocalFeeds:
         self._feeds: dict[str, Feed] = {}
         self._ticks: dict[str, int] = {}
         self._watchers: dict[str, set[asyncio.Future[None]]] = {}
+        self.tasks = TaskFeeds(store)
         self._elsewhere = 0
         self._stopped: BaseException | None = None
 
@@ -174,6 +176,7 @@ class LocalFeeds:
     async def look_around(self) -> None:
         """Other processes have written: read on, where an execution that is followed has got events."""
         self._elsewhere += 1
+        self.tasks.look_around()
         for org in list(self._watchers):
             self._wake(org)
         for org in {feed.org for feed in self._feeds.values()}:
@@ -191,9 +194,11 @@ class LocalFeeds:
 
     def start(self) -> None:
         self._stopped = None
+        self.tasks.start()
 
     def stop(self, error: BaseException) -> None:
         self._stopped = error
+        self.tasks.stop(error)
         for feed in self._feeds.values():
             feed.wake(error)
         for watchers in self._watchers.values():

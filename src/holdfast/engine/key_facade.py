@@ -17,7 +17,7 @@ from holdfast.contract import keys as ks
 from holdfast.engine.checks import check_number, check_timeout
 from holdfast.engine.key_cache import TTL_S, KeyCache
 from holdfast.engine.keys.create import Create
-from holdfast.engine.keys.orgs import Close, Make
+from holdfast.engine.keys.orgs import Close, Delete, Make
 from holdfast.engine.keys.record import Record
 from holdfast.engine.keys.revoke import Revoke
 from holdfast.engine.keys.rotate import Rotate
@@ -72,7 +72,7 @@ class LocalKeys:
             raise InvalidRequest(f"role must be one of {', '.join(Role)}, not {request.role!r:.50}", field="role")
         check_timeout(request.expires_in_s, "expires_in")
         text, key_hash = self._new_secret()
-        key = await self._change(Create(_shown(request), key_hash, hint_of(text), self._chain))
+        key = await self._change(Create(shown(request), key_hash, hint_of(text), self.chain))
         return ks.KeyMade(key=key, text=text)
 
     async def rotate(self, request: ks.RotateKey) -> ks.KeyMade:
@@ -80,12 +80,12 @@ class LocalKeys:
         if request.overlap_s:
             check_timeout(request.overlap_s, "overlap")
         text, key_hash = self._new_secret()
-        key = await self._change(Rotate(_shown(request), key_hash, hint_of(text), self._chain))
+        key = await self._change(Rotate(shown(request), key_hash, hint_of(text), self.chain))
         return ks.KeyMade(key=key, text=text)
 
     async def revoke(self, request: ks.RevokeKey) -> ks.KeyView:
         _check_key(request.org, request.key_id)
-        return await self._change(Revoke(_shown(request), self._chain))
+        return await self._change(Revoke(shown(request), self.chain))
 
     async def get(self, org: str, key_id: str) -> ks.KeyView:
         _check_key(org, key_id)
@@ -118,11 +118,17 @@ class LocalKeys:
 
     async def create_org(self, request: ks.CreateOrg) -> Org:
         _check_slug(request.slug)
-        return await self._change(Make(_shown(request), self._chain))
+        return await self._change(Make(shown(request), self.chain))
 
     async def close_org(self, request: ks.CloseOrg) -> Org:
         check_name(request.slug, "org")
-        return await self._change(Close(_shown(request), self._chain))
+        return await self._change(Close(shown(request), self.chain))
+
+    async def delete_org(self, request: ks.DeleteOrg) -> Org:
+        check_name(request.slug, "org")
+        if request.confirm != request.slug:
+            raise InvalidRequest("confirm must be the name of the org: everything it has is removed", field="confirm")
+        return await self._change(Delete(shown(request), self.chain))
 
     async def orgs(self, after: str = "", limit: int = 100) -> list[Org]:
         if after:
@@ -134,7 +140,7 @@ class LocalKeys:
     async def record(self, request: ks.RecordAct) -> AuditRow:
         check_name(request.org, "org")
         check_name(request.action, "action")
-        return await self._engine.queue.submit(Record(_shown(request), self._chain))
+        return await self._engine.queue.submit(Record(shown(request), self.chain))
 
     async def audit(self, org: str, before: int | None = None, limit: int = 100) -> list[AuditRow]:
         check_name(org, "org")
@@ -148,7 +154,7 @@ class LocalKeys:
         found = await self._store.org(org)
         if found is None:
             raise OrgNotFound(f"there is no org {org!r}", org=org)
-        verification, count, before = Verification(self._chain, found), 0, found.audit_seq + 1
+        verification, count, before = Verification(self.chain, found), 0, found.audit_seq + 1
         if newest and newest[0].seq > found.audit_seq:
             # Looked at before the org was, so it can't be one that has come since: nobody has recorded it.
             verification.first_bad = before
@@ -181,7 +187,8 @@ class LocalKeys:
         return text, key_hash
 
     @property
-    def _chain(self) -> bytes:
+    def chain(self) -> bytes:
+        """What the digests of records are made with."""
         if self._made_chain is None:
             self._made_chain = hmac.digest(self._engine.secret(), b"audit", "sha256")
         return self._made_chain
@@ -228,7 +235,7 @@ def _check_key(org: Any, key_id: Any) -> None:
 R = TypeVar("R", bound=Any)
 
 
-def _shown(request: R) -> R:
+def shown(request: R) -> R:
     """With texts for the record that can be kept and shown: they come from anywhere, and must not prevent the act."""
     fields = {}
     for name in ("subject", "address", "outcome", "detail"):

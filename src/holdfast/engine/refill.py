@@ -27,10 +27,12 @@ class Refill:
     __slots__ = ("_session", "_task_index", "_task_limit", "_tasks", "_turn_index", "_turn_limit", "_turns")
 
     def __init__(
-        self, session: Session, plan: LoadPlan, freed_turns: int, freed_tasks: int, leaves: Leaves | None
+        self, desk: Desk, session: Session, plan: LoadPlan, freed: tuple[int, int], leaves: Leaves | None
     ) -> None:
         self._session = session
         request = session.request
+        freed_turns, freed_tasks = freed
+        queues = desk.open_queues(session)
         self._turn_limit = self._task_limit = 0
         if session.more_turns and request.builds:
             self._turn_limit = min(max(session.free_turns, 0) + freed_turns, MOST)
@@ -42,7 +44,7 @@ class Refill:
             plan.turn_claims.append(
                 TurnClaim(
                     request.org,
-                    request.queues,
+                    queues,
                     request.builds,
                     self._turn_limit,
                     leaves,
@@ -52,7 +54,7 @@ class Refill:
             )
         if self._task_limit:
             self._task_index = len(plan.task_claims)
-            plan.task_claims.append(TaskClaim(request.org, request.queues, request.task_kinds, self._task_limit))
+            plan.task_claims.append(TaskClaim(request.org, queues, request.task_kinds, self._task_limit))
 
     def begin(self, ws: Workspace, tally: Tally) -> None:
         """Before the operations. If nothing older is left waiting, they may place their work at once."""
@@ -123,7 +125,7 @@ def plan_refills(
 ) -> list[Refill]:
     leaves = desk.leaver(now)
     return [
-        Refill(session, plan, freed_turns, freed_tasks, leaves)
+        Refill(desk, session, plan, (freed_turns, freed_tasks), leaves)
         for session in desk.sessions.values()
         if not session.takes_nothing
     ]

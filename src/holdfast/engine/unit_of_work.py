@@ -60,13 +60,14 @@ class Member:
 class Effects:
     """What a committed batch means for this process, beyond the answers."""
 
-    __slots__ = ("appended", "closed", "delivered", "due_at", "expired", "opened", "orgs", "work")
+    __slots__ = ("appended", "changes", "closed", "delivered", "due_at", "expired", "opened", "orgs", "work")
 
     def __init__(self, ws: Workspace, expired: set[str]) -> None:
         self.expired = expired
         self.closed = ws.closed
         self.delivered = ws.delivered
         self.appended = ws.appended
+        self.changes = ws.changes
         self.opened = [(execution.org, execution.id) for execution in ws.changes.new_executions]
         self.orgs = _orgs(ws.changes)
         self.due_at = ws.due_at

@@ -135,7 +135,7 @@ class Execution(msgspec.Struct, kw_only=True):
 class TaskRow(msgspec.Struct, kw_only=True):
     """A task that is not finished. `worker` holds the running attempt; `due_at` is its nearest deadline; `last_failure`
     says why it is not at its first attempt any more. A `deferred` attempt can be completed by its token; once its body
-    has returned it has no worker, and `not_before_at` is NEVER."""
+    has returned it has no worker, and `not_before_at` is NEVER. `output_seq` is the number of the last `OutputRow`."""
 
     execution_id: str
     task_no: int
@@ -158,6 +158,19 @@ class TaskRow(msgspec.Struct, kw_only=True):
     progress: float | None = None
     last_failure: Failure | None = None
     deferred: bool = False
+    output_seq: int = 0
+
+
+class OutputRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that a task has said. Numbers go on from attempt to attempt; what a missing one stood for was
+    dropped."""
+
+    execution_id: str
+    task_no: int
+    seq: int
+    attempt: int
+    at: int
+    data: Raw
 
 
 NEVER = 2**62

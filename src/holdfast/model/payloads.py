@@ -59,6 +59,11 @@ def encode_args(args: tuple[Any, ...], *, limit: int = DEFAULT_LIMIT_BYTES) -> R
     return encode(args, field="args", limit=limit) if args else NO_ARGS
 
 
+def split_args(args: tuple[Any, ...], *, limit: int = DEFAULT_LIMIT_BYTES) -> tuple[Raw, ...]:
+    """The same, each argument for itself."""
+    return tuple(_DECODE_ITEMS(encode_args(args, limit=limit)))
+
+
 def decode(raw: Raw | bytes, type_hint: Any = Any, *, field: str) -> Any:
     """The value in `raw` as `type_hint`; `field` is what errors call it."""
     try:

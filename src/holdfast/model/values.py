@@ -64,7 +64,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
             grown = self.initial_interval_s * self.backoff ** (attempt - 1)
         except OverflowError:
             grown = self.initial_interval_s and math.inf
-        delay = min(grown, self.max_interval_s)
+        delay = min(grown, self.max_interval_s, TEN_YEARS_S)  # later than that is no time a database can keep
         if not self.jitter:
             return delay
         return delay * (0.5 + 0.5 * crc32(f"{seed}/{attempt}".encode()) / 0xFFFFFFFF)

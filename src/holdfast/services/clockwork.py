@@ -25,13 +25,13 @@ class Clockwork(Service):
         self._every = int(sessions_every_s * MICRO)
         self._resolution_s = resolution_s
         self._next_at = 0
-        self._sooner = asyncio.Event()
+        self._sleeping: asyncio.Future[bool] | None = None
         upkeep.watch_due(self._expect)
 
     def _expect(self, at: int) -> None:
         if at < self._next_at:
             self._next_at = at
-            self._sooner.set()
+            self._wake_up(True)
 
     async def once(self) -> None:
         more = True
@@ -70,9 +70,18 @@ class Clockwork(Service):
     async def _sleep(self) -> None:
         """Until the next instant, which may move closer meanwhile."""
         await asyncio.sleep(self._resolution_s)
+        loop = asyncio.get_running_loop()
         while (left_us := self._next_at - self._upkeep.now()) > 0:
-            self._sooner.clear()
+            self._sleeping = loop.create_future()
+            alarm = loop.call_later(left_us / MICRO, self._wake_up, False)
             try:
-                await asyncio.wait_for(self._sooner.wait(), left_us / MICRO)
-            except TimeoutError:
+                sooner = await self._sleeping
+            finally:
+                alarm.cancel()
+                self._sleeping = None
+            if not sooner:
                 return
+
+    def _wake_up(self, sooner: bool) -> None:
+        if self._sleeping is not None and not self._sleeping.done():
+            self._sleeping.set_result(sooner)

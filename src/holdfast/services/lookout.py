@@ -7,7 +7,6 @@ looks become rarer, down to one in `rest_s`. However much is told, no more than 
 from __future__ import annotations
 
 import asyncio
-import time
 
 from holdfast.contract.upkeep import Upkeep
 from holdfast.errors import EngineStopped, Unavailable
@@ -30,10 +29,11 @@ class Lookout(Service):
         await self._upkeep.look_around()
 
     async def run(self) -> None:
+        loop = asyncio.get_running_loop()
         pause_s = self._every_s
         while True:
             await self._upkeep.until_changed(pause_s)
-            began_at = time.monotonic()
+            began_at = loop.time()
             try:
                 found = await self._upkeep.look_around()
             except EngineStopped:
@@ -43,4 +43,4 @@ class Lookout(Service):
                 found = False
             pause_s = self._every_s if found else min(pause_s * SLOWER, self._rest_s)
             if found:
-                await asyncio.sleep(max(BREATH_S, time.monotonic() - began_at))
+                await asyncio.sleep(max(BREATH_S, loop.time() - began_at))

@@ -14,16 +14,18 @@ Time: a store's `clock` is the only clock that counts for leases, timers and eve
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
+from msgspec import field
 
 from holdfast.model.events import HistoryEvent, SignalReceived
 from holdfast.model.executions import (
     DeadLetter,
     DefinitionRow,
     Execution,
+    OutputRow,
     RequestRow,
     Status,
     TaskRow,
@@ -42,6 +44,7 @@ from holdfast.model.messages import (
     TokenRow,
     TriggerRow,
 )
+from holdfast.model.pauses import Pause, PauseKey
 
 Clock = Callable[[], int]
 TaskKey = tuple[str, int]
@@ -115,8 +118,7 @@ LookBackKey = tuple[str, str, str | None]
 """Org, key and correlation of kept events."""
 
 
-@dataclass(slots=True)
-class LoadPlan:
+class LoadPlan(msgspec.Struct):
     """What a batch needs to see. Executions always come with their ready row.
 
     `timers` are single timers by (execution id, timer number), as `due_timers` is a page of those that are due.
@@ -148,6 +150,8 @@ class LoadPlan:
     topics: set[tuple[str, str]] = field(default_factory=set)
     orgs: set[str] = field(default_factory=set)
     keys: set[str] = field(default_factory=set)
+    pauses: set[PauseKey] = field(default_factory=set)
+    """Whoever changes one names its org, too: that is its lock."""
     retained_per_key: int = 0
     published: set[int] = field(default_factory=set)
     dead_events: set[int] = field(default_factory=set)
@@ -164,8 +168,7 @@ class LoadPlan:
     held_by: set[str] = field(default_factory=set)
 
 
-@dataclass(slots=True)
-class Loaded:
+class Loaded(msgspec.Struct):
     """What was found. `now` is the store's time at the beginning of the transaction.
 
     Whatever refers to an execution (a key, a due timer, a claimed row, a held task, an open child) brings that
@@ -210,6 +213,7 @@ class Loaded:
     dead_events: dict[int, DeadEvent] = field(default_factory=dict)
     orgs: dict[str, Org] = field(default_factory=dict)
     keys: dict[str, ApiKey] = field(default_factory=dict)
+    pauses: dict[PauseKey, Pause] = field(default_factory=dict)
     expired_events: list[PublishedRow] = field(default_factory=list)
     expired_requests: list[tuple[str, str]] = field(default_factory=list)
     """A page of keys that no longer count, see `model.RequestRow`."""
@@ -226,8 +230,7 @@ class Loaded:
     held_tasks: list[TaskKey] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class Changes:
+class Changes(msgspec.Struct):
     """What to write, all of it in one transaction. A decision names every record it has changed: a store may keep the
     records it has lent, and would otherwise keep what was never written.
 
@@ -239,6 +242,7 @@ class Changes:
     A workflow key that was there before may be moved if the batch has loaded the execution it points at.
     `bury` makes dead letters of an execution's SIGNAL_RECEIVED events after a number: (execution id, seq, reason).
     `new_orgs` are those of `orgs` that were not there. `keys` are whole records, new or changed.
+    `output` is what tasks have said; `trimmed_output` up to which number nothing of a task is kept, also of `output`.
     """
 
     new_executions: list[Execution] = field(default_factory=list)
@@ -251,6 +255,8 @@ class Changes:
     new_tasks: list[TaskRow] = field(default_factory=list)
     changed_tasks: dict[TaskKey, TaskRow] = field(default_factory=dict)
     deleted_tasks: list[TaskKey] = field(default_factory=list)
+    output: list[OutputRow] = field(default_factory=list)
+    trimmed_output: dict[TaskKey, int] = field(default_factory=dict)
     new_timers: list[TimerRow] = field(default_factory=list)
     deleted_timers: list[tuple[str, int]] = field(default_factory=list)
     purge: list[str] = field(default_factory=list)
@@ -281,8 +287,22 @@ class Changes:
     new_orgs: set[str] = field(default_factory=set)
     keys: dict[str, ApiKey] = field(default_factory=dict)
     audit: list[AuditRow] = field(default_factory=list)
+    pauses: dict[PauseKey, Pause] = field(default_factory=dict)
+    deleted_pauses: list[PauseKey] = field(default_factory=list)
+    """Those of deleted workers go with them."""
+    deletions: dict[str, int] = field(default_factory=dict)
+    purged_orgs: dict[str, int] = field(default_factory=dict)
+    """Remove about so many rows of these orgs, after everything else; never their names and records of acts."""
+    finished_deletions: list[str] = field(default_factory=list)
     deleted_requests: list[tuple[str, str]] = field(default_factory=list)
     """Removed before `requests` are written: a key may be used again at once."""
+
+    def kept_output(self) -> list[OutputRow]:
+        """What is to be written of `output`."""
+        trimmed = self.trimmed_output
+        if not trimmed:
+            return self.output
+        return [row for row in self.output if row.seq > trimmed.get((row.execution_id, row.task_no), 0)]
 
 
 class Batch(Protocol):
@@ -429,6 +449,14 @@ class Store(Protocol):
 
     async def tasks(self, org: str, execution_id: str) -> list[TaskRow]: ...
 
+    async def task(self, org: str, execution_id: str, task_no: int) -> TaskRow | None:
+        """One task, unless it is finished."""
+        ...
+
+    async def task_output(self, org: str, execution_id: str, task_no: int, after: int, limit: int) -> list[OutputRow]:
+        """What is kept of what a task has said after a number, in order."""
+        ...
+
     async def timers(self, org: str, execution_id: str) -> list[TimerRow]: ...
 
     async def dead_letters(self, org: str, execution_id: str | None = None, limit: int = 100) -> list[DeadLetter]:
@@ -486,11 +514,24 @@ class Store(Protocol):
         ...
 
     async def definitions(self, org: str, limit: int) -> list[DefinitionRow]:
-        """What workers have registered, by kind, the version registered last first."""
+        """What workers have registered, by kind, the version registered last first, without the engine's own kinds
+        (model.standalone)."""
         ...
 
     async def workers(self, org: str, limit: int) -> list[WorkerRow]:
         """The sessions of an org, the youngest first."""
+        ...
+
+    async def deletions(self) -> list[tuple[str, int]]:
+        """Orgs that are being removed, and since when."""
+        ...
+
+    async def holds_any(self, org: str) -> bool:
+        """Whether there are rows of an org, besides its name and its record of acts."""
+        ...
+
+    async def pauses(self) -> list[Pause]:
+        """Everything that is paused, in all orgs: by org, kind and name."""
         ...
 
     async def next_due_at(self, after: int) -> int | None:

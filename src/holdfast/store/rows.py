@@ -16,6 +16,7 @@ from holdfast.model.executions import (
     DeadLetter,
     DefinitionRow,
     Execution,
+    OutputRow,
     Ready,
     RequestRow,
     State,
@@ -170,6 +171,7 @@ def task_to_row(t: TaskRow) -> Row:
         t.progress,
         _text(t.last_failure) if t.last_failure is not None else "",
         1 if t.deferred else 0,
+        t.output_seq,
     )
 
 
@@ -184,6 +186,14 @@ def row_to_task(row: Row) -> TaskRow:
         fields["last_failure"] = _decode_failure(fields["last_failure"])
     fields["deferred"] = fields["deferred"] == 1
     return TaskRow(**fields)
+
+
+def output_to_row(row: OutputRow) -> Row:
+    return (row.execution_id, row.task_no, row.seq, row.attempt, row.at, bytes(row.data).decode())
+
+
+def row_to_output(row: Row) -> OutputRow:
+    return OutputRow(execution_id=row[0], task_no=row[1], seq=row[2], attempt=row[3], at=row[4], data=Raw(row[5]))
 
 
 def row_to_timer(row: Row) -> TimerRow:

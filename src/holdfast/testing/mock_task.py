@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from holdfast.config import Limits
 from holdfast.frontends.python.task_context import TaskContext, TaskInfo
 from holdfast.model.payloads import decode, encode
 from holdfast.model.tokens import REPLAY_KEY, task_token
@@ -16,10 +17,10 @@ class MockTaskContext(TaskContext):
     """Pass it to the body in the place of the context it asks for.
 
     `details` is what the attempt before reported, for `last_details()`. `heartbeats` has what the body reports, in
-    order; `progress` the last progress. `cancel()` makes `is_cancelled` true.
+    order; `progress` the last progress; `emitted` what it says with `emit`. `cancel()` makes `is_cancelled` true.
     """
 
-    __slots__ = ("heartbeats", "progress")
+    __slots__ = ("emitted", "heartbeats", "progress")
 
     def __init__(
         self,
@@ -43,8 +44,14 @@ class MockTaskContext(TaskContext):
             started_at=started_at,
         )
         super().__init__(
-            info, None if details is None else encode(details, field="details"), self._note, self._make_token
+            info,
+            None if details is None else encode(details, field="details"),
+            self._note,
+            self._make_token,
+            say=self._hear,
+            chunk_bytes=Limits().output_chunk_bytes,
         )
+        self.emitted: list[Any] = []
         self.heartbeats: list[Any] = []
         self.progress: float | None = None
 
@@ -52,6 +59,9 @@ class MockTaskContext(TaskContext):
         self.heartbeats.append(None if details is None else decode(details, Any, field="details"))
         if progress is not None:
             self.progress = progress
+
+    def _hear(self, chunk: Payload) -> None:
+        self.emitted.append(decode(chunk, Any, field="chunk"))
 
     def _make_token(self) -> str:
         info = self.info

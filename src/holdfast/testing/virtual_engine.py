@@ -16,6 +16,8 @@ from typing import Any, ClassVar, cast
 
 from holdfast.assembly import Engine, open_store
 from holdfast.config import EngineConfig
+from holdfast.contract.executions import StartAnswer
+from holdfast.contract.tasks import StartTask, Tasks
 from holdfast.contract.workers import Heartbeat, ParkTurn, Workers
 from holdfast.engine.facade import LocalEngine
 from holdfast.frontends.python.definitions import Registry, WorkflowDefinition
@@ -75,6 +77,7 @@ class VirtualEngine(Engine):
         worker = replace(config.worker, lease_s=LEASE_S, shutdown_grace_s=min(config.worker.shutdown_grace_s, GRACE_S))
         super().__init__(url, config=replace(config, worker=worker), org=org, clock=time)
         self._registry: Registry = self._bodies
+        self.client.tasks = cast(Tasks, _JoinedTasks(self.client.tasks, self._joining))
 
     # --- the engine's seams ---
 
@@ -168,12 +171,28 @@ class VirtualEngine(Engine):
             if beats:
                 request = Heartbeat(org=self.org, session=worker.session, lease_s=LEASE_S, tasks=beats)
                 await asyncio.wrap_future(self._local.workers.heartbeat(request))
+                worker.confirm(beats)
                 found = True
         return found
 
     @property
     def _workers(self) -> list[Worker]:
         return [*self._extra] if self._worker is None else [self._worker, *self._extra]
+
+
+class _JoinedTasks:
+    """The contract's standalone tasks. A start waits for the workers of new fakes to make their kinds known."""
+
+    def __init__(self, tasks: Tasks, joining: set[asyncio.Task[None]]) -> None:
+        self._tasks = tasks
+        self._joining = joining
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tasks, name)
+
+    async def start(self, request: StartTask, using: Any = None) -> StartAnswer:
+        await asyncio.gather(*self._joining)
+        return await self._tasks.start(request, using)
 
 
 class _WatchedWorkers:

@@ -13,12 +13,13 @@ import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from holdfast.contract.workers import Heartbeat, HeartbeatAnswer, Work
-from holdfast.errors import Unavailable
+from holdfast.contract.workers import Heartbeat, HeartbeatAnswer, RunningAttempt, Work
+from holdfast.errors import EngineStopped, Unavailable
 from holdfast.worker.host import Host, log
 from holdfast.worker.tasks import TaskRunner
 
 WATCH_S = 0.5
+NEVER_S = 3600.0
 
 
 class Pulse:
@@ -38,6 +39,7 @@ class Pulse:
         self._stopping = False
         self._wake = threading.Event()
         tasks.on_heartbeat_limit = self._wake.set
+        tasks.on_said(self._wake.set)
         self._loop_thread = threading.get_ident()
         self._turn: tuple[Work, float] | None = None
         self._warned = False
@@ -63,30 +65,46 @@ class Pulse:
         lease_s = self._host.config.lease_s
         last = time.monotonic()
         every_s = lease_s / 3
+        hung = False
         while not self._stopping:
-            self._wake.wait(min(WATCH_S, every_s / 2))
+            self._wake.wait(min(WATCH_S, every_s / 2, self._said_in_s(hung)))
             self._wake.clear()
             hung = self._watch()
             # Passed on three times within the tightest heartbeat time-out of what runs.
             tightest = self._tasks.shortest_heartbeat_s()
             every_s = lease_s / 3 if tightest is None else min(lease_s, tightest) / 3
             now = time.monotonic()
-            if self._host.BEATS_BY_ITSELF and now - last >= every_s and not hung and not self._stopping:
-                last = now
-                self._beat(lease_s)
+            if self._host.BEATS_BY_ITSELF and not hung and not self._stopping:
+                if now - last >= every_s:
+                    last = now
+                    self._beat(lease_s, self._tasks.tokens())
+                elif self._said_in_s(hung) <= 0:
+                    self._beat(lease_s)
 
-    def _beat(self, lease_s: float) -> None:
+    def _said_in_s(self, hung: bool) -> float:
+        """How soon what a task says is to be passed on."""
+        if hung or not self._host.session or not self._host.BEATS_BY_ITSELF:
+            return NEVER_S
+        left_s = self._tasks.said_in_s()
+        return NEVER_S if left_s is None else max(left_s, 0)
+
+    def _beat(self, lease_s: float, running: tuple[RunningAttempt, ...] = ()) -> None:
         host = self._host
         if not host.session:
             return
+        beats = self._tasks.take_beats()
         request = Heartbeat(
             org=host.org,
             session=host.session,
             lease_s=lease_s,
-            tasks=self._tasks.take_beats(),
-            running=self._tasks.tokens(),
+            tasks=beats,
+            running=running,
         )
-        asked = host.workers.heartbeat(request)
+        try:
+            asked = host.workers.heartbeat(request)
+        except EngineStopped:
+            self._tasks.send_again(beats)
+            return
         patience_s = lease_s / 6
         while not self._is_answered(asked, patience_s):
             # A loop that is blocked may be the one that would have to write it.
@@ -96,14 +114,17 @@ class Pulse:
                 break
             patience_s = lease_s / 3
         if not asked.done():
+            self._tasks.send_again(beats)
             if not self._stopping:
                 log.warning("heartbeat not taken: no answer for %.1f s or more", lease_s)
             return
         try:
             answer = asked.result()
         except Unavailable as error:
+            self._tasks.send_again(beats)
             log.warning("heartbeat not taken: %s", error)
             return
+        self._tasks.confirm(beats)
         if not answer.alive:
             host.loop.call_soon_threadsafe(self._lost, request.session)
         elif answer.stale:

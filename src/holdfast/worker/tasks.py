@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
+
+from msgspec.structs import replace
 
 from holdfast.contract.workers import (
     CompleteTask,
     DeferTask,
     FailTask,
+    Heartbeat,
     IssueTaskToken,
     ReleaseWork,
     TaskBeat,
@@ -28,9 +32,13 @@ from holdfast.model.values import MICRO, Failure, Payload, Token
 from holdfast.telemetry.logs import RUNNING
 from holdfast.telemetry.traces import Attributes
 from holdfast.worker.host import Host, log
+from holdfast.worker.output import Outputs
 from holdfast.worker.steps import call_plain
 
 RETRY_S = 0.2
+PROGRESS_S = 1.0
+"""How soon a new progress is passed on, for people who watch it."""
+LAST_WORDS_S = 2.0
 
 Report = CompleteTask | DeferTask | FailTask
 
@@ -74,6 +82,8 @@ class TaskRunner:
         self._running: dict[tuple[str, int], RunningTask] = {}
         self._beats: dict[tuple[str, int], TaskBeat] = {}
         self._beats_lock = threading.Lock()
+        self._progress_at: float | None = None
+        self._outputs = Outputs(host.workers.output_limits)
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -103,7 +113,12 @@ class TaskRunner:
         def issue() -> str:
             return self._issue_token(work)
 
-        running = RunningTask(work, TaskContext(info, work.details, beat, issue), self._host.session)
+        def say(chunk: Payload) -> None:
+            if self._running.get(key) is running and not running.context.is_cancelled:
+                self._outputs.add(work, chunk)
+
+        context = TaskContext(info, work.details, beat, issue, say=say, chunk_bytes=self._outputs.chunk_bytes)
+        running = RunningTask(work, context, self._host.session)
         self._running[key] = running
         self._idle.clear()
         if work.timeouts.heartbeat_s is not None:
@@ -141,9 +156,21 @@ class TaskRunner:
         left = tuple(self._running.values())
         for running in left:
             running.cancel("shutdown")
+        await self._pass_on_last_words()
         tokens = tuple((running.work.execution_id, running.work.task_no, running.work.token) for running in left)
         await self._host.workers.release(ReleaseWork(org=self._host.org, session=self._host.session, tasks=tokens))
         await asyncio.gather(*(running.job for running in left), return_exceptions=True)
+
+    async def _pass_on_last_words(self) -> None:
+        """What was said by attempts that will not report. They go, whether or not it is taken."""
+        host = self._host
+        beats = self.take_beats()
+        if any(beat.output for beat in beats):
+            request = Heartbeat(org=host.org, session=host.session, lease_s=host.config.lease_s, tasks=beats)
+            try:
+                await asyncio.wait_for(asyncio.wrap_future(host.workers.heartbeat(request)), LAST_WORDS_S)
+            except (TimeoutError, HoldfastError) as error:
+                log.info("the last output of interrupted tasks was not recorded: %r", error)
 
     def drop_all(self) -> None:
         """The session is lost: nothing that runs here counts any more."""
@@ -167,11 +194,42 @@ class TaskRunner:
                 details=details,
                 progress=progress,
             )
+            fresh = progress is not None and self._progress_at is None
+            if fresh:
+                self._progress_at = time.monotonic() + PROGRESS_S
+        if fresh:
+            self._outputs.wake()
 
     def take_beats(self) -> tuple[TaskBeat, ...]:
+        """What is to be passed on, with all output that is not confirmed."""
         with self._beats_lock:
-            beats, self._beats = tuple(self._beats.values()), {}
-        return beats
+            beats, self._beats = self._beats, {}
+            self._progress_at = None
+        said = self._outputs.take()
+        taken = []
+        for beat in beats.values():
+            output = said.pop((beat.execution_id, beat.task_no, beat.token), ())
+            taken.append(replace(beat, output=output) if output else beat)
+        for (execution_id, task_no, token), output in said.items():
+            taken.append(TaskBeat(execution_id=execution_id, task_no=task_no, token=token, output=output))
+        return tuple(taken)
+
+    def confirm(self, beats: tuple[TaskBeat, ...]) -> None:
+        """The engine has answered these. From any thread, as what follows."""
+        self._outputs.confirm(beats)
+
+    def send_again(self, beats: tuple[TaskBeat, ...]) -> None:
+        self._outputs.send_again(beats)
+
+    def on_said(self, wake: Callable[[], None]) -> None:
+        """Whom to tell that somebody has something to say."""
+        self._outputs.wake = wake
+
+    def said_in_s(self) -> float | None:
+        """How soon something is to be passed on that somebody may be watching; None while there is nothing."""
+        output_s, progress_at = self._outputs.due_in_s(), self._progress_at
+        progress_s = None if progress_at is None else progress_at - time.monotonic()
+        return min((left_s for left_s in (output_s, progress_s) if left_s is not None), default=None)
 
     def shortest_heartbeat_s(self) -> float | None:
         """The tightest heartbeat time-out among what runs: the session has to pass beats on faster than that."""
@@ -215,6 +273,7 @@ class TaskRunner:
             token=work.token,
             token_hash=token_hash(token),
             details=self._unsent_details(work),
+            output=self._outputs.finish(work),
         )
 
     # --- one attempt ---
@@ -240,6 +299,7 @@ class TaskRunner:
                 del self._running[key]
                 if not self._running:
                     self._idle.set()
+            self._outputs.finish(work)
 
     async def _attempt(self, running: RunningTask) -> Report:
         work = running.work
@@ -267,6 +327,7 @@ class TaskRunner:
             task_no=work.task_no,
             token=work.token,
             result=result,
+            output=self._outputs.finish(work),
         )
 
     async def _call(self, definition: TaskDefinition, running: RunningTask) -> Any:
@@ -294,6 +355,7 @@ class TaskRunner:
             token=work.token,
             failure=failure,
             details=self._unsent_details(work),
+            output=self._outputs.finish(work),
         )
 
     def _unsent_details(self, work: TaskWork) -> Payload | None:
@@ -331,8 +393,6 @@ def _runs_on(loop: asyncio.AbstractEventLoop) -> bool:
 
 
 def _final(failure: Failure) -> Failure:
-    from msgspec.structs import replace  # noqa: PLC0415 - only on this rare path
-
     return replace(failure, non_retryable=True)
 
 

@@ -101,6 +101,10 @@ class Worker:
         """What task bodies have reported since it was asked last: for whoever passes it on in the pulse's place."""
         return self._tasks.take_beats()
 
+    def confirm(self, beats: tuple[TaskBeat, ...]) -> None:
+        """The engine has answered them."""
+        self._tasks.confirm(beats)
+
     def trace(self, tracing: Tracing) -> None:
         """Make spans around the bodies of tasks and steps."""
         self._host.tracing = tracing
@@ -129,7 +133,7 @@ class Worker:
                     host=socket.gethostname(),
                     pid=os.getpid(),
                     queues=host.config.queues,
-                    builds={(found.kind, found.version): found.build for found in host.registry.workflows},
+                    builds=host.registry.builds,
                     task_kinds=tuple(found.kind for found in host.registry.tasks),
                     triggers=_triggers(host),
                     turn_slots=host.config.turn_slots,

@@ -160,6 +160,30 @@ def test_ctrl_c_interrupts_and_cancels_the_wait(engine):
     assert handle.status().is_open
 
 
+def test_ctrl_c_before_the_wait_has_begun_cancels_the_call_too(engine, monkeypatch):
+    """The question is on its way, and the caller has not yet begun to wait for the answer."""
+    handle = engine.client.start_workflow(waits)
+    outcomes = engine._wrapped._local.outcomes
+    loop = engine._wrapped._local.loop
+    ask = loop.call_soon_threadsafe
+
+    def interrupted(callback, *args, **options):
+        ask(callback, *args, **options)
+        if threading.current_thread() is not threading.main_thread():
+            return
+        monkeypatch.undo()
+        while not outcomes.awaited:
+            time.sleep(0.001)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(loop, "call_soon_threadsafe", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        handle.result(timeout=PATIENCE_S)
+
+    handle.status()
+    assert [] == outcomes.awaited
+
+
 # --- the end of a process -----------------------------------------------------------------------------------------
 
 OPENING = """

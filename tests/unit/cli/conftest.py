@@ -102,6 +102,11 @@ async def charge(number: int) -> int:
     raise ConnectionError("the bank does not answer")
 
 
+@task
+def greet(name: str, others: str = "all") -> str:
+    return f"Hello, {name}, {others}"
+
+
 TOKENS: list[str] = []
 
 
@@ -142,7 +147,7 @@ class Counter:
 
 
 WORKFLOWS: list[Any] = [greeting, waiting, failing, promising, listening, rounds, charging, deferring, Counter]
-TASKS: list[Any] = [charge, defer]
+TASKS: list[Any] = [charge, defer, greet]
 
 
 @pytest.fixture

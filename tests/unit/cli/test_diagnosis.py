@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast.cli import words
-from holdfast.cli.diagnosis import Examined, Finding, findings
-from holdfast.cli.sessions import Sessions
+from holdfast.cli.diagnosis import Examined, Finding, Sessions, findings
 from holdfast.model.executions import DefinitionRow, Execution, Ready, State, TaskRow, WorkerRow
 from holdfast.model.messages import SubscriptionKind, SubscriptionRow
 from holdfast.model.values import MICRO, Failure, RetryPolicy, TaskTimeouts, Wait

@@ -74,6 +74,16 @@ async def patient(ctx: WorkflowContext) -> object:
 
 
 @workflow
+async def hasty(ctx: WorkflowContext) -> str:
+    """Makes its promise and gives it up, both in one turn."""
+    await ctx.wait_for_signal("go")
+    promise = asyncio.ensure_future(ctx.promise("payment", timeout=60))
+    promise.cancel()
+    await ctx.run(str, "noted")
+    return "given up"
+
+
+@workflow
 async def keyed(ctx: WorkflowContext, number: str) -> object:
     return await ctx.promise("paid", event_key=f"paid:{number}", timeout=3600)
 
@@ -101,7 +111,7 @@ async def rounds(ctx: WorkflowContext, number: int) -> object:
     return ctx.continue_as_new(number + 1) if number < 2 else answer
 
 
-ALL: list[Callable[..., Any]] = [order, typed, patient, keyed, fickle, brief, rounds]
+ALL: list[Callable[..., Any]] = [order, typed, patient, hasty, keyed, fickle, brief, rounds]
 
 
 @pytest.fixture
@@ -485,6 +495,21 @@ async def test_an_early_rejection_is_kept_as_well(env):
 
     with pytest.raises(WorkflowFailed, match="ValueError: no"):
         await handle.result()
+
+
+async def test_a_promise_given_up_by_the_turn_that_makes_it_is_not_told_of_its_early_settlement(env):
+    """Its workflow does not want it any more. Whoever settled it was told that it counts, and that stays so."""
+    handle = await env.client.start_workflow(hasty)
+    await env.client.resolve_promise(f"{handle.id}:payment", 1, allow_early=True)
+    await handle.signal("go")
+
+    assert "given up" == await handle.result()
+    types = [event.type for event in await handle.history()]
+    assert "PROMISE_CANCELLED" in types
+    assert "PROMISE_RESOLVED" not in types
+    assert [("RESOLVED", 1)] == [(str(row.state), row.value) for row in await handle.promises()]
+    again = await env.client.resolve_promise(f"{handle.id}:payment", 2)
+    assert (True, 1) == (again.already_resolved, again.value)
 
 
 @pytest.mark.parametrize("cleaned", [False, True])

@@ -111,3 +111,21 @@ async def test_session_of_another_org_is_left_alone(engine: OpenEngine):
     execution = await opened._local.executions.get("default", turn.execution_id)
     assert execution.ready is not None
     assert ("old", "old") == (row.worker, execution.ready.worker)
+
+
+async def test_a_paused_worker_stays_paused_under_its_new_name(engine: OpenEngine):
+    """A broken connection is no way around a pause; the old name is forgotten."""
+    opened = await engine(workflows=[works])
+    await opened._worker.stop()  # type: ignore[union-attr]
+    workers = opened._local.workers
+    await workers.register(session("old"))
+    await opened.client.pause_worker("old", reason="why")
+    await workers.register(session("new"))
+    await workers.replace(wk.ReplaceSession(org="default", session="old", by="new"))
+    handle = await opened.client.start_workflow(works)
+
+    (found,) = await opened.client.list_workers()
+    assert ("new", "why") == (found.id, found.pause.reason if found.pause else None)
+    assert "PENDING" == await handle.status()
+    await opened.client.resume_worker("new")
+    assert [handle.id] == [work.execution_id for work in await workers.poll("new") if isinstance(work, wk.TurnWork)]

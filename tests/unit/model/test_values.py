@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidRequest
-from holdfast.model.values import DEFAULT_STEP_RETRY, DEFAULT_TASK_RETRY, Failure, RetryPolicy
+from holdfast.model.values import DEFAULT_STEP_RETRY, DEFAULT_TASK_RETRY, TEN_YEARS_S, Failure, RetryPolicy
 
 intervals = st.floats(0, 1e18)
 policies = st.builds(
@@ -122,3 +122,9 @@ def test_an_impossible_policy_is_refused(field, value):
         RetryPolicy(**{field: value})
 
     assert caught.value.field == field
+
+
+def test_a_delay_is_never_longer_than_a_database_can_keep():
+    policy = RetryPolicy(initial_interval_s=1e300, max_interval_s=1e300, jitter=False)
+
+    assert policy.delay_s(1, "x") == policy.delay_s(9, "x") == TEN_YEARS_S

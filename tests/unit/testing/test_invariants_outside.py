@@ -28,7 +28,7 @@ def a_row(number: int = 1, **fields: Any) -> SubscriptionRow:
 
 def a_promise(state: PromiseState = PromiseState.PENDING, **fields: Any) -> PromiseRow:
     defaults: dict[str, Any] = {"promise_no": 1, "name": "p"}
-    settled_at = None if state is PromiseState.PENDING else 1
+    settled_at = None if state is PromiseState.PENDING else 10_000
     return PromiseRow(
         execution_id=ID, org="default", state=state, created_at=0, settled_at=settled_at, **(defaults | fields)
     )
@@ -145,6 +145,19 @@ def test_the_row_of_a_promise_agrees_with_the_history(end: e.EventBody, state: P
     for claimed in PromiseState:
         wrong = found(structs.replace(closed, tasks=(), timers=(), waits=(), promises=[a_promise(claimed)]))
         assert ([] if claimed is state else [("I22", 0)]) == wrong
+
+
+@pytest.mark.parametrize(("settled_at", "violated"), [(1, False), (10**9, True), (None, True)])
+def test_a_promise_given_up_at_once_may_have_been_settled_before(settled_at: int | None, violated: bool):
+    """I22, I10: before it was made, not later; and its workflow, which does not want it, is not told."""
+    given_up = e.PromiseCancelled(up_to=1, promise_no=1, name="p")
+    row = structs.replace(a_promise(PromiseState.RESOLVED), settled_at=settled_at)
+    closed = record(STARTED, PROMISE, given_up, e.WorkflowCompleted(up_to=1))
+    assert ([("I22", 0)] if violated else []) == found(structs.replace(closed, tasks=(), timers=(), waits=(), promises=[row]))
+
+    told = e.PromiseResolved(promise_no=1, name="p")
+    closed = record(STARTED, PROMISE, given_up, told, e.WorkflowCompleted(up_to=1))
+    assert ("I10", 4) in found(closed)
 
 
 def test_the_row_of_a_promise_has_its_shape():

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from holdfast import TaskContext, task
+from holdfast.errors import PayloadNotEncodable
 from holdfast.testing import MockTaskContext
 
 
@@ -22,6 +25,16 @@ def test_heartbeats_and_progress_are_kept():
 
     assert 4 == copy(ctx, 4)
     assert ([1, 2, 3, 4], 1.0) == (ctx.heartbeats, ctx.progress)
+
+
+def test_what_the_body_says_is_kept():
+    """As whoever watches would get it; what can't be said is refused as in the engine."""
+    ctx = MockTaskContext()
+    ctx.emit({"row": 1})
+    with pytest.raises(PayloadNotEncodable):
+        ctx.emit(object())
+
+    assert [{"row": 1}] == ctx.emitted
 
 
 def test_details_of_the_attempt_before_are_there():

@@ -39,6 +39,7 @@ HISTORY = (
     e.HistoryEvent(1, 10, e.WorkflowStarted(kind="k", workflow_id="w", input=Raw(b'{"a":1}'))),
     e.HistoryEvent(2, 11, e.SignalReceived(signal_name="s", signal_value=Raw(b'"\xc3\xa9"'))),
 )
+OUTPUT = (wk.OutputChunk(4, Raw(b'"tok"')), wk.OutputChunk(9, Raw(b'{"a":1}')))
 FAILURE = Failure(type="ValueError", message="é", traceback="t", cause=Failure(type="KeyError"), non_retryable=True)
 STEP = e.StepCompleted(up_to=2, step_no=1, name="n", result=Raw(b"[1]"), attempts=1, started_at=1, finished_at=2)
 BROKEN_STEP = e.StepFailed(up_to=2, step_no=2, name="n", failure=FAILURE, attempts=3, started_at=1, finished_at=2)
@@ -61,6 +62,16 @@ WORKS: list[wk.Work] = [
     ),
     wk.TaskWork(
         execution_id="e", task_no=1, kind="t", token=TOKEN, timeouts=TaskTimeouts(), scheduled_at=1, started_at=2
+    ),
+    wk.TaskWork(
+        execution_id="e",
+        task_no=1,
+        kind="t",
+        token=TOKEN,
+        timeouts=TaskTimeouts(),
+        scheduled_at=1,
+        started_at=2,
+        output_seq=7,
     ),
     wk.TaskStop("e", 1, 2, "cancelled"),
     wk.ExecutionEnded("e"),
@@ -101,6 +112,9 @@ REPORTS: list[Report] = [
     wk.ParkTurn(org="o", execution_id="e", token=TOKEN, reason=StuckReason(code="c", message="m", worker="s")),
     wk.CompleteTask(**ATTEMPT, session="s", result=Raw(b'{"x":1}')),
     wk.CompleteTask(**ATTEMPT, session="s"),
+    wk.CompleteTask(**ATTEMPT, session="s", output=OUTPUT),
+    wk.FailTask(**ATTEMPT, session="s", failure=FAILURE, output=OUTPUT),
+    wk.DeferTask(**ATTEMPT, session="s", token_hash="a" * 64, output=OUTPUT),
     wk.FailTask(**ATTEMPT, session="s", failure=FAILURE, details=Raw(b"1")),
     wk.FailTask(**ATTEMPT, session="s", failure=FAILURE),
     wk.IssueTaskToken(**ATTEMPT, token_hash="a" * 64),
@@ -112,6 +126,7 @@ REPORTS: list[Report] = [
         tasks=(
             wk.TaskBeat(execution_id="e", task_no=1, token=TOKEN, details=Raw(b"1"), progress=0.5),
             wk.TaskBeat(execution_id="e", task_no=1, token=TOKEN),
+            wk.TaskBeat(execution_id="e", task_no=2, token=TOKEN, output=OUTPUT),
         ),
         running=(("e", 1, TOKEN),),
     ),

@@ -24,7 +24,14 @@ def test_it_stops_while_a_heartbeat_is_unanswered():
         org="default",
         BEATS_BY_ITSELF=True,
     )
-    tasks: Any = SimpleNamespace(shortest_heartbeat_s=lambda: 0.003, take_beats=lambda: (), tokens=lambda: ())
+    tasks: Any = SimpleNamespace(
+        shortest_heartbeat_s=lambda: 0.003,
+        take_beats=lambda: (),
+        tokens=lambda: (),
+        on_said=lambda wake: None,
+        said_in_s=lambda: None,
+        send_again=lambda beats: None,
+    )
     pulse = Pulse(host, tasks, lost=print, stale=print)
     pulse.start()
     assert asked.wait(10)

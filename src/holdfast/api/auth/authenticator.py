@@ -13,7 +13,10 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from holdfast.api.auth.budgets import Budgets
+from holdfast.api.auth.proxies import Proxies
+from holdfast.api.auth.rates import Rates
 from holdfast.api.auth.settings import AuthMode, AuthSettings, check_start
+from holdfast.config import ServerConfig
 from holdfast.contract.keys import Keys, Principal, RecordAct
 from holdfast.errors import AmbiguousCredentials, Forbidden, HoldfastError, Unauthenticated
 from holdfast.model.key_text import hash_key
@@ -24,12 +27,15 @@ LONGEST_CREDENTIALS = 1_024
 
 
 async def open_authenticator(
-    keys: Keys, settings: AuthSettings | None = None, binds: Sequence[str] = ("127.0.0.1",)
+    keys: Keys,
+    settings: AuthSettings | None = None,
+    binds: Sequence[str] = ("127.0.0.1",),
+    config: ServerConfig | None = None,
 ) -> Authenticator:
     """The guard of a server that listens on `binds`. Raises UnprotectedServer or InvalidServer instead of letting
     everybody in."""
     settings = settings or AuthSettings()
-    return Authenticator(keys, settings, may_be_open=await check_start(settings, binds, keys))
+    return Authenticator(keys, settings, may_be_open=await check_start(settings, binds, keys), config=config)
 
 
 class Authenticator:
@@ -42,7 +48,11 @@ class Authenticator:
         *,
         may_be_open: bool = False,
         clock: Callable[[], float] = time.monotonic,
+        config: ServerConfig | None = None,
     ) -> None:
+        config = config or ServerConfig()
+        self._proxies = Proxies(config.trusted_proxies)
+        self._rates = Rates(config.requests_per_second)
         self._keys = keys
         self._settings = settings
         self._may_be_open = may_be_open
@@ -65,6 +75,14 @@ class Authenticator:
             self._budgets.take(address)
             raise Unauthenticated
         return await self._look_up(key_hash, address)
+
+    def address(self, peer: str, forwarded: Sequence[str | bytes]) -> str:
+        """From where a call comes. `forwarded` are all values of `X-Forwarded-For`."""
+        return self._proxies.address(peer, forwarded)
+
+    def count(self, principal: Principal, address: str) -> None:
+        """One more request. Raises TooManyRequests."""
+        self._rates.take(principal.key_id or address)
 
     async def check_again(self, principal: Principal) -> None:
         """For streams and long polls, about once a second. Raises Unauthenticated once the key counts no more."""

@@ -10,7 +10,7 @@ caller's fault.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
@@ -40,6 +40,10 @@ class Guard(Protocol):
     async def principal(self, credentials: list[str | bytes], *, address: str, org: str | None = None) -> Principal: ...
 
     async def check_again(self, principal: Principal) -> None: ...
+
+    def address(self, peer: str, forwarded: Sequence[str | bytes]) -> str: ...
+
+    def count(self, principal: Principal, address: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +75,13 @@ def read_message(cls: Any, data: bytes) -> Any:
 
 
 async def identify(guard: Guard, context: Any) -> Principal:
-    """Who calls, from the metadata. Raises Unauthenticated and its kin."""
-    credentials = [value for key, value in context.invocation_metadata() if key == "authorization"]
-    return await guard.principal(credentials, address=address_of(context))
+    """Who calls, from the metadata; it counts as one request. Raises Unauthenticated and its kin, TooManyRequests."""
+    metadata = context.invocation_metadata()
+    credentials = [value for key, value in metadata if key == "authorization"]
+    address = guard.address(address_of(context), [value for key, value in metadata if key == "x-forwarded-for"])
+    principal = await guard.principal(credentials, address=address)
+    guard.count(principal, address)
+    return principal
 
 
 def enter(principal: Principal, role: Role, org_id: str) -> str:
@@ -111,7 +119,12 @@ def address_of(context: Any) -> str:
 async def refuse(context: Any, error: HoldfastError) -> NoReturn:
     """End the call with the error's status; its code and details are in the trailer."""
     details = msgspec.json.encode(details_of(error))
-    trailer = [(CODE, error.code), (DETAILS, details if len(details) <= LONGEST_DETAILS else b"{}")]
+    shown = details if len(details) <= LONGEST_DETAILS else b"{}"
+    trailer: list[tuple[str, str | bytes]] = [(CODE, error.code), (DETAILS, shown)]
+    wait_s = error.details.get("retry_after_s")
+    if wait_s is not None:
+        # The name that gRPC's own retries look for.
+        trailer.append(("grpc-retry-pushback-ms", str(max(1, round(wait_s * 1000)))))
     text = error.message if len(error.message) <= LONGEST_TEXT else f"{error.message[:LONGEST_TEXT]} ..."
     await context.abort(grpc.StatusCode[grpc_status(error)], text, trailing_metadata=tuple(trailer))
     raise AssertionError("abort raises")

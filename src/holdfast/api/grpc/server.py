@@ -129,7 +129,7 @@ class GrpcServer:
         principal = await identify(self._guard, context)
         message = read_message(method.request, data)
         org = enter(principal, method.role, message.org_id)
-        check_payloads(message, payloads)
+        check_payloads(message, payloads, self._settings.common)
         answer = await method.handle(Call(principal, org, request_id_of(context)), message)
         return bytes(answer.SerializeToString())
 

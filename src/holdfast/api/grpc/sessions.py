@@ -14,7 +14,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeGuard
 
 from msgspec import structs
 
@@ -46,6 +46,10 @@ MOST_UNDER_WAY = 20_000
 """Requests that are not answered yet: beyond this the stream is not read."""
 
 Attempt = tuple[str, int, int]
+
+
+def _lacks_events(work: wk.Work) -> TypeGuard[wk.TurnWork]:
+    return isinstance(work, wk.TurnWork) and not work.events and work.last_seq <= FRESH_EVENTS
 
 
 class WorkerSession:
@@ -118,8 +122,10 @@ class WorkerSession:
                 given = await self._workers.poll(self.id)
                 for work in given:
                     self._note(work)
-                for work in await asyncio.gather(*(self._complete(work) for work in given)):
-                    self._post(work)
+                lacking = [work for work in given if _lacks_events(work)]
+                completed = iter(await asyncio.gather(*map(self._complete, lacking)))
+                for work in given:
+                    self._post(next(completed) if _lacks_events(work) else work)
         except SessionLost as lost:
             self.end(lost)
         except EngineStopped:
@@ -129,10 +135,8 @@ class WorkerSession:
             log.exception("session %s has broken", self.id)
             self.end(error)
 
-    async def _complete(self, work: wk.Work) -> wk.Work:
+    async def _complete(self, work: wk.TurnWork) -> wk.Work:
         """An execution that nobody has run yet gets its few events at once: the worker need not ask for them."""
-        if not isinstance(work, wk.TurnWork) or work.events or work.last_seq > FRESH_EVENTS:
-            return work
         try:
             events = await self._workers.history(self.org, work.execution_id)
         except HoldfastError:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from holdfast.config import ServerConfig
 
 MIB = 1024 * 1024
 IDLE_MS = 15 * 60 * 1000
@@ -32,6 +34,8 @@ class GrpcSettings:
     keepalive_s: float = 20.0
     check_again_s: float = 1.0
     reflection: bool = True
+    common: ServerConfig = field(default_factory=ServerConfig)
+    """What both doors have in common: how deep and how large a document may be."""
 
     @property
     def channel_options(self) -> list[tuple[str, int]]:

@@ -11,7 +11,6 @@ from holdfast.api.rest.documents import check_document
 from holdfast.config import ServerConfig
 from holdfast.errors import InvalidRequest, MalformedBody
 
-_RULES: Final = ServerConfig()
 _NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 
@@ -20,14 +19,14 @@ def payload_fields(cls: Any) -> tuple[str, ...]:
     return tuple(field.name for field in cls.DESCRIPTOR.fields if field.type == FieldDescriptor.TYPE_BYTES)
 
 
-def check_payloads(message: Any, fields: tuple[str, ...]) -> None:
+def check_payloads(message: Any, fields: tuple[str, ...], rules: ServerConfig) -> None:
     """Raises InvalidRequest."""
     for field in fields:
         data = getattr(message, field)
         if not data:
             continue
         try:
-            check_document(data, _RULES)
+            check_document(data, rules)
         except MalformedBody as error:
             why = error.message.replace("the body", field, 1)
             raise InvalidRequest(why if field in why else f"{field}: {why}", field=field) from None

@@ -153,6 +153,7 @@ class WorkerDoor:
             await session.room.wait()
 
     async def _write(self, session: WorkerSession, stream: _Stream, *, resumed: bool) -> None:
+        output = self._workers.output_limits()
         opened = pb.SessionOpened(
             session=session.id,
             org_id=session.org,
@@ -161,6 +162,8 @@ class WorkerDoor:
             now=self._upkeep.now(),
             max_message_bytes=self._settings.max_message_bytes,
             max_whole_bytes=self._settings.max_whole_bytes,
+            max_output_bytes=output.chunk_bytes,
+            max_output_chunks=output.chunks,
         )
         await self._send(stream, pb.ServerMessage(opened=opened, received=session.received))
         loop, sent_at = asyncio.get_running_loop(), 0.0

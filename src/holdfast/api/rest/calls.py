@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
 from typing import Any, TypeVar
 
 from holdfast.api.nouns import Nouns
@@ -92,6 +92,11 @@ class Stream:
 
     def __init__(self, frames: AsyncIterator[bytes]) -> None:
         self.frames = frames
+
+    async def close(self) -> None:
+        """It is not wanted after all."""
+        if isinstance(self.frames, AsyncGenerator):
+            await self.frames.aclose()
 
 
 async def within(waiting: Awaitable[T], seconds: float) -> T | None:

@@ -10,6 +10,7 @@ server stops.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import re
 import secrets
@@ -28,8 +29,7 @@ from holdfast.api.operations import OPERATIONS
 from holdfast.api.rest import pages
 from holdfast.api.rest.calls import Call, Stream
 from holdfast.api.rest.documents import read_document, read_query
-from holdfast.api.rest.handlers import HANDLERS
-from holdfast.api.rest.limits import Rates
+from holdfast.api.rest.handlers import HANDLERS, Handler
 from holdfast.api.rest.protocol import ABORT
 from holdfast.api.rest.routing import Router
 from holdfast.api.rest.sessions import Guests
@@ -49,6 +49,7 @@ from holdfast.errors import (
     Unavailable,
 )
 from holdfast.model.key_text import redact_keys
+from holdfast.model.keys import Role
 from holdfast.model.names import check_name
 from holdfast.telemetry.traces import CALLER
 
@@ -70,6 +71,15 @@ _ENCODE: Final = msgspec.json.Encoder().encode
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 _LOCAL_HOST: Final = re.compile(r"(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?", re.IGNORECASE)
 _COMMON: Final[Headers] = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
+
+
+_BEGINNING: Final = secrets.token_hex(6)
+_NUMBERS: Final = itertools.count(1)
+
+
+def _new_id() -> str:
+    """For the log, unlike any other process's. Nothing is secret about it."""
+    return f"{_BEGINNING}-{next(_NUMBERS):x}"
 
 
 class Request:
@@ -102,7 +112,7 @@ class Request:
         self.address: str = client[0] if client else ""
         self.answered = False
         sane = [value for value in self.all(b"x-request-id") if _REQUEST_ID.fullmatch(value)]
-        self.request_id = sane[0].decode() if sane else secrets.token_hex(8)
+        self.request_id = sane[0].decode() if sane else _new_id()
 
     def abort(self) -> None:
         """Cut the connection: the caller has gone, or has got half an answer."""
@@ -141,7 +151,6 @@ class RestDoor:
         self._config = config
         self._router = Router(OPERATIONS)
         self._lists = ListWatches(nouns.executions, nouns.feeds)
-        self._rates = Rates(config.requests_per_second)
         self._pages = pages.pages() if config.documentation else {}
         self.guests = Guests(authenticator, config.streams)
 
@@ -153,6 +162,7 @@ class RestDoor:
             return
         began = time.perf_counter()
         request = Request(scope, receive)
+        request.address = self._authenticator.address(request.address, request.all(b"x-forwarded-for"))
         status = 499
         try:
             status = await self._serve(request, send)
@@ -176,7 +186,7 @@ class RestDoor:
         if sum(len(name) + len(value) + 4 for name, value in request.scope["headers"]) > self._config.header_bytes:
             raise HeadersTooLarge(f"the headers have more than {self._config.header_bytes} bytes")
         page = self._pages.get(request.path)
-        if page is not None and request.method == "GET":
+        if page is not None and request.method in {"GET", "HEAD"}:
             await self._page(request, send, page)
             return 200
         operation, path = self._router.find(request.method, request.path)
@@ -197,7 +207,7 @@ class RestDoor:
         )
         answer = await self._run(request, call)
         if isinstance(answer, Stream):
-            await self._stream(request, send, answer)
+            await (self._no_stream if request.method == "HEAD" else self._stream)(request, send, answer)
             return 200
         await self._answer(request, send, operation.status, answer)
         return operation.status
@@ -211,7 +221,7 @@ class RestDoor:
         request.principal = principal
         if principal.key_id is None:
             self._check_host(request)
-        self._rates.take(principal.key_id or request.address)
+        self._authenticator.count(principal, request.address)
         if org is not None and org != principal.org:
             raise RouteNotFound
         check_name(principal.org, "org")
@@ -287,11 +297,16 @@ class RestDoor:
     async def _run(self, request: Request, call: Call) -> Any:
         handler = HANDLERS[call.operation.name]
         CALLER.set(request.text(b"traceparent"))
+        # Without keys there is nobody whose acts these would be.
+        if call.principal is None or call.principal.key_id is None or not _is_recorded(call.operation):
+            return await self._handle(handler, request, call)
+        subject = call.path.get("workflow_execution_id", "")
+        async with self._authenticator.audited(call.principal, call.operation.name, subject, address=call.address):
+            return await self._handle(handler, request, call)
+
+    async def _handle(self, handler: Handler, request: Request, call: Call) -> Any:
         if call.operation.waits:
             return await self.guests.stay(handler(call), request.principal, request.receive)
-        if call.principal is not None and call.operation.contract == "upkeep.recover":
-            async with self._authenticator.audited(call.principal, call.operation.name, address=call.address):
-                return await handler(call)
         return await handler(call)
 
     async def _answer(self, request: Request, send: Send, status: int, answer: Any) -> None:
@@ -326,6 +341,11 @@ class RestDoor:
         finally:
             await frames.aclose()
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _no_stream(self, request: Request, send: Send, stream: Stream) -> None:
+        """What a stream would begin with, for those who want to know no more."""
+        await stream.close()
+        await _respond(request, send, 200, b"", [(b"content-type", b"text/event-stream"), *self._also(request)])
 
     async def _refuse(self, request: Request, send: Send, error: HoldfastError) -> int:
         if isinstance(error, StorageError):
@@ -374,6 +394,12 @@ class RestDoor:
         access.info("%s", _ENCODE(line).decode())
 
 
+def _is_recorded(operation: Operation) -> bool:
+    """What only an admin may do is in the org's record. Keys and pauses are recorded in their own transaction."""
+    by_itself = operation.contract.startswith(("keys.", "deployments."))
+    return operation.role is Role.ADMIN and operation.method != "GET" and not by_itself
+
+
 def _too_large(limit: int) -> BodyTooLarge:
     if not limit:
         return BodyTooLarge("this operation takes no body", limit=0)
@@ -388,4 +414,4 @@ async def _respond(request: Request, send: Send, status: int, data: bytes, heade
     if status != 204:
         headers = [*headers, (b"content-length", b"%d" % len(data))]
     await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": data})
+    await send({"type": "http.response.body", "body": b"" if request.method == "HEAD" else data})

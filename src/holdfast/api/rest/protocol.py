@@ -1,4 +1,5 @@
-"""uvicorn's HTTP protocol with what it lacks: limits on the size and on the slowness of headers."""
+"""uvicorn's HTTP protocol with what it lacks: limits on the size and on the slowness of headers, and answers that are
+sent in one go."""
 
 from __future__ import annotations
 
@@ -13,6 +14,41 @@ from holdfast.config import ServerConfig
 REQUEST_LINE = 8 * 1024
 ABORT = "holdfast.abort"
 """Among the extensions of a request: cuts its connection."""
+
+
+class OneWrite:
+    """A transport that holds the head of an answer until its body comes: one system call instead of two."""
+
+    __slots__ = ("_cycle", "_head", "_transport")
+
+    def __init__(self, transport: Any, cycle: Any) -> None:
+        self._transport = transport
+        self._cycle = cycle
+        self._head: bytes | None = None
+
+    def write(self, data: bytes) -> None:
+        if not self._cycle.response_started:
+            self._transport.write(data)  # 100 Continue
+        elif self._head is None:
+            self._head = data
+        elif self._head:
+            self._transport.write(self._head + data)
+            self._head = b""
+        else:
+            self._transport.write(data)
+
+    def flush(self) -> None:
+        """There is no body."""
+        if self._head:
+            self._transport.write(self._head)
+            self._head = b""
+
+    def close(self) -> None:
+        self.flush()
+        self._transport.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
 
 
 class GuardedHttp(HttpToolsProtocol):
@@ -55,6 +91,13 @@ class GuardedHttp(HttpToolsProtocol):
         self._head_bytes = 0
         self._drop_timer()
         super().on_headers_complete()
+        cycle: Any = self.cycle
+        cycle.transport = OneWrite(self.transport, cycle)
+
+    def on_response_complete(self) -> None:
+        transport: Any = self.cycle.transport
+        transport.flush()
+        super().on_response_complete()
 
     def on_message_complete(self) -> None:
         super().on_message_complete()

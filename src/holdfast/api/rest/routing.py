@@ -49,9 +49,10 @@ class Router:
         node, values = self._walk(raw_path)
         if not node.operations:
             raise RouteNotFound
-        operation = node.operations.get(method)
+        # Who wants only the headers asks as who wants all.
+        operation = node.operations.get("GET" if method == "HEAD" else method)
         if operation is None:
-            allowed = sorted(node.operations)
+            allowed = sorted({*node.operations, *(["HEAD"] if "GET" in node.operations else [])})
             raise MethodNotAllowed(f"this address takes {', '.join(allowed)}, not {method:.20}", allowed=allowed)
         names = self._names[operation.name]
         return operation, dict(zip(names, map(_decoded, values, names), strict=True))

@@ -24,7 +24,7 @@ def show(door: Door, id_: str) -> None:
     is stuck, its last events, and what to do next."""
 
     async def run(client: Client) -> None:
-        seen = await look(door, client, id_)
+        seen = await look(client, id_)
         if door.out.as_json:
             door.out.document(page(seen))
         else:
@@ -33,14 +33,10 @@ def show(door: Door, id_: str) -> None:
     door.look(run)
 
 
-async def look(door: Door, client: Client, id_: str) -> Examined:
+async def look(client: Client, id_: str) -> Examined:
     from holdfast.cli.diagnosis import examine
-    from holdfast.cli.sessions import read_sessions
-    from holdfast.cli.words import now
 
-    execution = await found(client, id_)
-    sessions = None if door.db is None else await read_sessions(door.db, door.org, now())
-    return await examine(client, execution, sessions=sessions, now=now())
+    return await examine(client, await found(client, id_))
 
 
 def page(seen: Examined) -> dict[str, Any]:
@@ -63,7 +59,7 @@ def page(seen: Examined) -> dict[str, Any]:
 
 
 def finding_view(finding: Finding) -> dict[str, str]:
-    return {"level": str(finding.level), "text": finding.text, "next": finding.next}
+    return {"level": str(finding.level), "code": finding.code, "text": finding.text, "next": finding.next}
 
 
 def draw(out: Output, seen: Examined) -> None:

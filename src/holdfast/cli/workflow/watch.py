@@ -1,8 +1,10 @@
-"""`holdfast workflow watch`: follows an execution, and whatever goes on in its place, until it ends."""
+"""`holdfast workflow watch`: follows an execution, and whatever goes on in its place, until it ends.
+
+It is told of events as they are committed: by a server with server-sent events, by a database as an engine is.
+"""
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import click
@@ -14,10 +16,6 @@ from holdfast.cli.inputs import LENGTH
 if TYPE_CHECKING:
     from holdfast.client.client import Client
     from holdfast.model.events import HistoryEvent
-
-PAGE = 1_000
-LOOK_S = 0.25
-SLOWEST_S = 1.0
 
 
 @click.command()
@@ -56,21 +54,18 @@ async def follow(door: Door, client: Client, execution_id: str, after: int) -> b
 
 
 async def _until_closed(door: Door, client: Client, execution_id: str, after: int) -> HistoryEvent:
-    """Tells every event once; the last one. Asks less often while nothing happens."""
+    """Tells every event once; the last one."""
     from holdfast.cli.story import Story
     from holdfast.wire.rest.events import event_view
 
     story = Story()
-    pause_s = LOOK_S
     if after:  # of what lies before, only the names are needed; if all of it is asked for, also the end
         for event in await client.history(execution_id, limit=after):
             story.what(event.body)
             if event.body.TERMINAL:
                 return event
-    while True:
-        events = await client.history(execution_id, after=after, limit=PAGE)
+    async for events in client.executions.follow(client.org, execution_id, after):
         for event in events:
-            after = event.seq
             if door.out.as_json:
                 door.out.item(event_view(event))
             else:
@@ -78,6 +73,4 @@ async def _until_closed(door: Door, client: Client, execution_id: str, after: in
                 door.out.line(f"{number.text:>5}  ", at, "  ", kind._replace(text=f"{kind.text:<24}"), "  ", what)
             if event.body.TERMINAL:
                 return event
-        if len(events) < PAGE:
-            pause_s = LOOK_S if events else min(pause_s * 1.2, SLOWEST_S)
-            await asyncio.sleep(pause_s)
+    raise AssertionError("a history that is followed ends with the end")

@@ -10,13 +10,15 @@ import asyncio
 import random
 import ssl
 import time
-from typing import Any, Final, TypeVar
+from collections.abc import AsyncIterator
+from typing import Any, Final, NoReturn, TypeVar
 from urllib.parse import quote, urlencode
 from uuid import uuid4
 
 import msgspec
 
 from holdfast.client.remote.connection import Answer, Connections, read_url
+from holdfast.client.remote.event_streams import SILENCE_S, ServerEvent, server_events
 from holdfast.errors import InvalidServer, ServerUnreachable, UnexpectedAnswer, revived
 from holdfast.model.names import check_text
 
@@ -24,6 +26,8 @@ T = TypeVar("T")
 _ENCODE: Final = msgspec.json.Encoder().encode
 FIRST_PAUSE_S: Final = 0.05
 LONGEST_PAUSE_S: Final = 2.0
+PROBLEM: Final = "problem"
+"""The kind of event by which a stream ends with an error."""
 
 
 def new_request_id() -> str:
@@ -78,8 +82,27 @@ class Caller:
             raise
         return _read(await self._send("POST", path, data, wait_s, repeatable=repeatable), into)
 
-    async def delete(self, path: str) -> None:
-        _check(await self._send("DELETE", path, None, 0.0, repeatable=False))
+    async def events(self, path: str, query: dict[str, Any], *, last: str) -> AsyncIterator[ServerEvent]:
+        """A stream of the server's, up to and with the first event of kind `last`. It is taken up again when it breaks
+        off; what the server says of an error is raised."""
+
+        async def opened(after: int | None) -> AsyncIterator[bytes]:
+            again = {} if after is None else {"last-event-id": str(after)}
+            headers = {**self._headers, "accept": "text/event-stream", **again}
+            found = await self._connections.stream(path + _query(query), headers, self._timeout_s, SILENCE_S)
+            if not isinstance(found, Answer):
+                return found
+            _check(found)
+            raise UnexpectedAnswer("the server has answered without a stream: is it of another version?")
+
+        async for event in server_events(opened, last=last, retry_s=self._retry_s):
+            if event.kind == PROBLEM:
+                _raise(decoded(event.data, Problem))
+            yield event
+
+    async def delete(self, path: str, body: msgspec.Struct | None = None) -> None:
+        data = None if body is None else _ENCODE(body)
+        _check(await self._send("DELETE", path, data, 0.0, repeatable=False))
 
     async def _send(
         self, method: str, target: str, body: bytes | None, wait_s: float | None, *, repeatable: bool
@@ -131,8 +154,12 @@ def _query(query: dict[str, Any] | None) -> str:
 
 def _read(answer: Answer, into: type[T]) -> T:
     _check(answer)
+    return decoded(answer.data, into)
+
+
+def decoded(data: bytes, into: type[T]) -> T:
     try:
-        return msgspec.json.decode(answer.data, type=into)
+        return msgspec.json.decode(data, type=into)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise UnexpectedAnswer(f"the server's answer can't be read: {error}; is it of another version?") from error
 
@@ -146,5 +173,9 @@ def _check(answer: Answer) -> None:
         raise UnexpectedAnswer(
             f"the server answered {answer.status} without saying why: is this a Holdfast server?", status=answer.status
         ) from None
+    _raise(problem)
+
+
+def _raise(problem: Problem) -> NoReturn:
     details = problem.details if problem.field is None else {"field": problem.field, **problem.details}
     raise revived(problem.code, problem.detail, details)

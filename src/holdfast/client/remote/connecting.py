@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.client.remote.caller import Caller
 from holdfast.client.remote.http import HttpExecutions
+from holdfast.client.remote.http_deployments import HttpDeployments
+from holdfast.client.remote.http_explanations import HttpExplanations
 from holdfast.client.remote.http_messages import HttpMessages
+from holdfast.client.remote.http_tasks import HttpTasks
 from holdfast.wire.rest.system_views import MeView
 
 if TYPE_CHECKING:
@@ -47,7 +50,16 @@ class Connecting:
             await self._caller.close()
             raise
         org = self._org if me.key_id is None and self._org is not None else me.org
-        client = self._make(HttpExecutions(self._caller), HttpMessages(self._caller), org, me.payload_bytes)
+        caller = self._caller
+        client = self._make(
+            HttpExecutions(caller),
+            HttpMessages(caller),
+            HttpTasks(caller),
+            org,
+            payload_limit=me.payload_bytes,
+            deployments=HttpDeployments(caller),
+            explanations=HttpExplanations(caller),
+        )
         client._on_close = self._caller.close  # noqa: SLF001 - this is how a client is made
         client.portal.open()
         self._client = client

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
+from collections.abc import AsyncIterator
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from holdfast.errors import InvalidServer, ServerUnreachable, UnexpectedAnswer
+from holdfast.errors import EngineStopped, InvalidServer, ServerUnreachable, UnexpectedAnswer
 
 HEAD_BYTES: Final = 64 * 1024
 ANSWER_BYTES: Final = 256 * 1024 * 1024
@@ -78,26 +79,23 @@ class Connections:
         self._tls = (tls or ssl.create_default_context()) if address.secure else None
         self._connect_timeout_s = connect_timeout_s
         self._idle: list[_Connection] = []
+        self._streaming: set[_Connection] = set()
         self._room = asyncio.Semaphore(most)
         self._closed = False
 
     async def close(self) -> None:
         self._closed = True
-        idle, self._idle = self._idle, []
-        for connection in idle:
+        ended, self._idle = [*self._idle, *self._streaming], []
+        for connection in ended:
             connection.close()
-        await asyncio.gather(*(one.writer.wait_closed() for one in idle), return_exceptions=True)
+        await asyncio.gather(*(one.writer.wait_closed() for one in ended), return_exceptions=True)
 
     async def exchange(
         self, method: str, target: str, headers: dict[str, str], body: bytes | None, timeout_s: float | None
     ) -> Answer:
         """One request and its answer. Raises UnexpectedAnswer, or ServerUnreachable; with `sent` False in its
         details, the server has got nothing of it."""
-        lines = [f"{method} {self._address.prefix}{target} HTTP/1.1", f"host: {self._address.shown}"]
-        lines += [f"{name}: {value}" for name, value in headers.items()]
-        if body is not None or method != "GET":
-            lines.append(f"content-length: {len(body or b'')}")
-        head = "\r\n".join([*lines, "", ""]).encode("latin-1")
+        head = self._head(method, target, headers, body)
         async with self._room:
             connection = await self._take()
             try:
@@ -121,12 +119,67 @@ class Connections:
             connection.close()
         return answer
 
+    def _head(self, method: str, target: str, headers: dict[str, str], body: bytes | None) -> bytes:
+        lines = [f"{method} {self._address.prefix}{target} HTTP/1.1", f"host: {self._address.shown}"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        if body is not None or method != "GET":
+            lines.append(f"content-length: {len(body or b'')}")
+        return "\r\n".join([*lines, "", ""]).encode("latin-1")
+
+    async def stream(
+        self, target: str, headers: dict[str, str], timeout_s: float, silence_s: float
+    ) -> AsyncIterator[bytes] | Answer:
+        """An answer that comes in pieces, on a connection of its own; or a whole one, if it is not a stream. Raises as
+        `exchange`, also in the middle, and when nothing comes for `silence_s`."""
+        if self._closed:
+            raise EngineStopped("this client is closed")
+        connection = await self._connect()
+        try:
+            async with asyncio.timeout(timeout_s):
+                connection.writer.write(self._head("GET", target, headers, None))
+                await connection.writer.drain()
+                status, found, _ = await _read_head(connection.reader)
+                if status == 200 and found.get("transfer-encoding", "").lower() == "chunked":
+                    return self._pieces(connection, silence_s)
+                answer, _ = await _read_body(connection.reader, status, found)
+        except BaseException as error:
+            connection.close()
+            raise self._lost(error, timeout_s) from error
+        connection.close()
+        return answer
+
+    async def _pieces(self, connection: _Connection, silence_s: float) -> AsyncIterator[bytes]:
+        self._streaming.add(connection)
+        try:
+            while True:
+                async with asyncio.timeout(silence_s):
+                    piece = await _read_chunk(connection.reader)
+                if not piece:
+                    return
+                yield piece
+        except (TimeoutError, OSError, asyncio.IncompleteReadError) as error:
+            raise self._lost(error, silence_s) from error
+        finally:
+            self._streaming.discard(connection)
+            connection.close()
+
+    def _lost(self, error: BaseException, timeout_s: float | None) -> BaseException:
+        """What a caller is told of it."""
+        if isinstance(error, TimeoutError):
+            return ServerUnreachable(f"{self._address.shown} has not answered within {timeout_s} s")
+        if isinstance(error, OSError | asyncio.IncompleteReadError):
+            return ServerUnreachable(f"the connection to {self._address.shown} was lost: {error}")
+        return error
+
     async def _take(self) -> _Connection:
         while self._idle:
             connection = self._idle.pop()
             if connection.usable:
                 return connection
             connection.close()
+        return await self._connect()
+
+    async def _connect(self) -> _Connection:
         try:
             async with asyncio.timeout(self._connect_timeout_s):
                 reader, writer = await asyncio.open_connection(
@@ -148,6 +201,15 @@ class Connections:
 
 
 async def _read(reader: asyncio.StreamReader, method: str) -> tuple[Answer, bool]:
+    status, headers, keep = await _read_head(reader)
+    if method == "HEAD" or status in {204, 304} or status < 200:
+        return Answer(status, headers, b""), keep
+    answer, ended = await _read_body(reader, status, headers)
+    return answer, keep and ended
+
+
+async def _read_head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str], bool]:
+    """Status, headers, and whether the connection can be used again."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.LimitOverrunError:
@@ -158,32 +220,38 @@ async def _read(reader: asyncio.StreamReader, method: str) -> tuple[Answer, bool
         raise UnexpectedAnswer(f"this is not HTTP: {status_line!r:.60}")
     status = int(rest[:3])
     headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    keep = version == "HTTP/1.1" and headers.get("connection", "").lower() != "close"
-    if method == "HEAD" or status in {204, 304} or status < 200:
-        return Answer(status, headers, b""), keep
+    return status, headers, version == "HTTP/1.1" and headers.get("connection", "").lower() != "close"
+
+
+async def _read_body(reader: asyncio.StreamReader, status: int, headers: dict[str, str]) -> tuple[Answer, bool]:
+    """The answer, and whether its end was marked."""
     if headers.get("transfer-encoding", "").lower() == "chunked":
-        return Answer(status, headers, await _read_chunks(reader)), keep
+        return Answer(status, headers, await _read_chunks(reader)), True
     length = headers.get("content-length", "")
     if not length.isdigit():
         return Answer(status, headers, await _read_rest(reader)), False
     if int(length) > ANSWER_BYTES:
         raise UnexpectedAnswer(f"the answer has {length} bytes, more than {ANSWER_BYTES}")
-    return Answer(status, headers, await reader.readexactly(int(length))), keep
+    return Answer(status, headers, await reader.readexactly(int(length))), True
 
 
 async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
     parts, size = list[bytes](), 0
-    while True:
-        try:
-            length = int((await reader.readuntil(b"\r\n")).partition(b";")[0], 16)
-        except (ValueError, asyncio.LimitOverrunError):
-            raise UnexpectedAnswer("the answer is cut up in a way this client does not understand") from None
-        size += length
-        if size > ANSWER_BYTES or length < 0:
-            raise UnexpectedAnswer(f"the answer has more than {ANSWER_BYTES} bytes")
-        parts.append((await reader.readexactly(length + 2))[:-2])
-        if not length:
-            return b"".join(parts)
+    while part := await _read_chunk(reader, ANSWER_BYTES - size):
+        parts.append(part)
+        size += len(part)
+    return b"".join(parts)
+
+
+async def _read_chunk(reader: asyncio.StreamReader, most: int = ANSWER_BYTES) -> bytes:
+    """One piece of an answer; the last one is empty."""
+    try:
+        length = int((await reader.readuntil(b"\r\n")).partition(b";")[0], 16)
+    except (ValueError, asyncio.LimitOverrunError):
+        raise UnexpectedAnswer("the answer is cut up in a way this client does not understand") from None
+    if not 0 <= length <= most:
+        raise UnexpectedAnswer(f"the answer has more than {ANSWER_BYTES} bytes")
+    return (await reader.readexactly(length + 2))[:-2]
 
 
 async def _read_rest(reader: asyncio.StreamReader) -> bytes:

@@ -154,7 +154,7 @@ def _event(org: str, event_id: int) -> str:
 def _settlement(request: ms.SettlePromise) -> tuple[str, b.Body]:
     """Where it is sent, and what."""
     key: dict[str, Any] = {"request_id": request.request_id, "idempotency_key_ttl_seconds": request.ttl_s}
-    error = None if request.failure is None else _rejection(request.failure)
+    error = None if request.failure is None else rejection(request.failure)
     if request.token_hash is not None:
         return "/promises/complete", b.CompleteBody(
             token_hash=request.token_hash, result=request.value, error=error, **key
@@ -173,12 +173,12 @@ def _settlement(request: ms.SettlePromise) -> tuple[str, b.Body]:
     return path, b.CompleteNamedBody(result=request.value, error=error, allow_early=request.allow_early, **key)
 
 
-def _rejection(failure: Failure) -> b.Rejection:
+def rejection(failure: Failure) -> b.Rejection:
     return b.Rejection(
         type=failure.type,
         message=failure.message,
         traceback=failure.traceback,
         code=failure.code,
         non_retryable=failure.non_retryable,
-        cause=None if failure.cause is None else _rejection(failure.cause),
+        cause=None if failure.cause is None else rejection(failure.cause),
     )

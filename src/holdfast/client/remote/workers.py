@@ -55,6 +55,8 @@ ISSUED_WITHIN_S = 1.0
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 5.0
 KEPT_KEYS = 50_000
+OLD_SERVER = wk.OutputLimits(64 * 1024, 100)
+"""For one that ignores what tasks say: their bodies must not fail for that."""
 
 
 Attempt = tuple[str, int, int]
@@ -108,6 +110,7 @@ class RemoteWorkers:
         self._moving: asyncio.Task[None] | None = None
         self._keys: dict[str, bytes] = {}
         self._offset = 0
+        self._output = OLD_SERVER
         self._heard_at = 0.0
         self._stopped = False
         self._draining = False
@@ -129,6 +132,9 @@ class RemoteWorkers:
                 f"the key for the tokens of execution {execution_id} has not been handed out to this worker"
             )
         return key
+
+    def output_limits(self) -> wk.OutputLimits:
+        return self._output
 
     @property
     def org(self) -> str:
@@ -157,6 +163,8 @@ class RemoteWorkers:
         self._org = opened.org_id
         self._offset = opened.now - time.time_ns() // 1000
         self._former = (opened.session, opened.proof)
+        if opened.max_output_chunks:
+            self._output = wk.OutputLimits(opened.max_output_bytes, opened.max_output_chunks)
         self._heard_at = time.monotonic()
         self._link = link
         # Until it hears this, the server can't know that anybody knows of the session, and keeps it only for a moment.
@@ -323,7 +331,13 @@ class RemoteWorkers:
         await self._report_task(request)
 
     async def _report_task(self, request: wk.CompleteTask | wk.FailTask | wk.DeferTask) -> None:
-        await self._report(request, (request.execution_id, request.task_no, request.token.epoch))
+        about = (request.execution_id, request.task_no, request.token.epoch)
+        try:
+            await self._report(request, about)
+        except PayloadTooLarge:
+            if not request.output:
+                raise
+            await self._report(replace(request, output=()), about)  # what it said counts less than how it ended
 
     async def release(self, request: wk.ReleaseWork) -> None:
         for execution_id, token in request.turns:

@@ -17,6 +17,7 @@ from msgspec import structs
 from holdfast.contract.keys import Principal
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.errors import Forbidden, KeyNotFound, OrgClosed, OrgNotFound, Unauthenticated
+from holdfast.model.key_text import redact_keys
 from holdfast.model.keys import ApiKey, AuditRow, Org, Role
 from holdfast.store.protocol import LoadPlan
 
@@ -118,10 +119,11 @@ def record(ws: Workspace, org: Org, act: Act) -> AuditRow:
         at=ws.now,
         actor=actor,
         action=act.action,
-        subject=act.subject,
-        address=act.address,
+        # People write all sorts of things into names and reasons: a key that got there is not kept.
+        subject=redact_keys(act.subject),
+        address=redact_keys(act.address),
         outcome=act.outcome,
-        detail=act.detail,
+        detail=redact_keys(act.detail),
     )
     row = structs.replace(row, digest=digest_of(act.chain, org.audit_digest, row))
     put_org(ws, structs.replace(org, audit_seq=row.seq, audit_digest=row.digest))

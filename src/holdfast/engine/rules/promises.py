@@ -14,7 +14,7 @@ from holdfast.model.values import NULL, Failure, Payload, Settlement
 
 def create(ws: Workspace, execution: Execution, event: e.PromiseCreated) -> None:
     """The row, its token and its time-out. One that was settled in advance is told of it afterwards, whether it fits or
-    not: whoever settled it was told that it counts."""
+    not: whoever settled it was told that it counts. Given up by the same turn, it stays settled, and nobody is told."""
     key = (execution.id, event.name)
     early = ws.loaded.promises.get(key)
     _add_token(ws, execution, event)
@@ -23,7 +23,7 @@ def create(ws: Workspace, execution: Execution, event: e.PromiseCreated) -> None
         early.expires_at = None
         early.shape = event.shape
         ws.changes.promises[key] = early
-        ws.afterwards.append(lambda: _tell(ws, execution, early))
+        ws.afterwards.append(lambda: None if _given_up(ws, early) else _tell(ws, execution, early))
         return
     promise = _row(execution, event, ws.now)
     ws.loaded.promises[key] = ws.changes.promises[key] = promise
@@ -153,6 +153,14 @@ def cancel(ws: Workspace, execution: Execution, name: str) -> None:
     promise = ws.loaded.promises.get((execution.id, name))
     if promise is not None and promise.state is PromiseState.PENDING:
         _end(ws, execution, promise, Settled(PromiseState.CANCELLED))
+
+
+def _given_up(ws: Workspace, promise: PromiseRow) -> bool:
+    """Whether its workflow has cancelled it in this very transaction."""
+    return any(
+        isinstance(event.body, e.PromiseCancelled) and event.body.promise_no == promise.promise_no
+        for event in ws.appended.get(promise.execution_id, ())
+    )
 
 
 def check_open(execution: Execution, promise: PromiseRow) -> None:

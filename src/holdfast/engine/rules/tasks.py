@@ -62,6 +62,7 @@ def start_attempt(ws: Workspace, task: TaskRow, session: str) -> None:
                 scheduled_at=task.scheduled_at,
                 started_at=ws.now,
                 details=task.details,
+                output_seq=task.output_seq,
             ),
         )
     )

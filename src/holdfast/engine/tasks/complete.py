@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.contract.workers import CompleteTask
 from holdfast.engine.operation import Operation
-from holdfast.engine.rules import tasks
+from holdfast.engine.rules import output, tasks
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.store.protocol import LoadPlan
 
@@ -22,6 +22,7 @@ class Complete(Operation[CompleteTask, None]):
         request = self.request
         task = ws.task(request.org, (request.execution_id, request.task_no), request.token)
         execution = ws.execution(request.org, request.execution_id)
+        output.record(ws, task, request.output)
         tasks.complete(ws, execution, task, request.result)
         ws.place.task_done(request.session)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from holdfast.contract.workers import DeferTask, IssueTaskToken
 from holdfast.engine.operation import Operation
-from holdfast.engine.rules import tasks
+from holdfast.engine.rules import output, tasks
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.store.protocol import LoadPlan
 
@@ -36,6 +36,7 @@ class Defer(Operation[DeferTask, None]):
         request = self.request
         task = ws.task(request.org, (request.execution_id, request.task_no), request.token)
         ws.place.task_done(request.session)
+        output.record(ws, task, request.output)
         if request.details is not None:
             task.details = request.details
         tasks.issue_token(ws, task, request.token_hash)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.contract.workers import FailTask
 from holdfast.engine.operation import Operation
-from holdfast.engine.rules import tasks
+from holdfast.engine.rules import output, tasks
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.store.protocol import LoadPlan
 
@@ -23,6 +23,7 @@ class Fail(Operation[FailTask, None]):
         task = ws.task(request.org, (request.execution_id, request.task_no), request.token)
         execution = ws.execution(request.org, request.execution_id)
         ws.place.task_done(request.session)
+        output.record(ws, task, request.output)
         if request.details is not None:
             task.details = request.details
         tasks.fail_attempt(ws, execution, task, request.failure)

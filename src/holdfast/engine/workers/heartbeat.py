@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.contract.workers import Heartbeat, HeartbeatAnswer
 from holdfast.engine.operation import Operation
-from holdfast.engine.rules import tasks
+from holdfast.engine.rules import output, tasks
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.errors import StaleAttempt
 from holdfast.model.executions import TaskRow
@@ -31,15 +31,18 @@ class Beat(Operation[Heartbeat, HeartbeatAnswer]):
         worker.lease_until_at = ws.now + int(request.lease_s * MICRO)
         ws.changes.workers[worker.id] = worker
         ws.place.alive(worker.id)
-        stale = [
-            (key, number, token.epoch)
+        stale = {
+            (key, number, token.epoch): None
             for key, number, token in request.running
             if self._find(ws, key, number, token) is None
-        ]
+        }
         for beat in request.tasks:
             task = self._find(ws, beat.execution_id, beat.task_no, beat.token)
             if task is None:
+                stale[beat.execution_id, beat.task_no, beat.token.epoch] = None
                 continue
+            if beat.output:
+                output.record(ws, task, beat.output)
             if beat.details is not None:
                 task.details = beat.details
             if beat.progress is not None:

@@ -11,8 +11,12 @@ from holdfast.expressions import compile_filter
 from holdfast.model.executions import DefinitionRow, WorkerRow
 from holdfast.model.messages import TriggerRow
 from holdfast.model.names import check_name
+from holdfast.model.standalone import PREFIX, TASK_WORKFLOW, is_reserved, known_as
 from holdfast.model.values import MICRO
 from holdfast.store.protocol import LoadPlan
+
+TASK_VERSION = "1"
+"""Kinds of tasks have no versions; their rows among the definitions need one."""
 
 
 class Register(Operation[RegisterWorker, None]):
@@ -22,6 +26,8 @@ class Register(Operation[RegisterWorker, None]):
         plan.workers.add(self.request.session)
         for kind, _ in self.request.builds:
             plan.definitions.add((self.request.org, kind))
+        for kind in self.request.task_kinds:
+            plan.definitions.add((self.request.org, known_as(kind)))
 
     def decide(self, ws: Workspace) -> None:
         request = self.request
@@ -33,7 +39,8 @@ class Register(Operation[RegisterWorker, None]):
             started_at=ws.now,
             lease_until_at=ws.now + int(request.lease_s * MICRO),
         )
-        for (kind, version), build in request.builds.items():
+        tasks = {(known_as(kind), TASK_VERSION): "" for kind in request.task_kinds}
+        for (kind, version), build in {**request.builds, **tasks}.items():
             known = ws.loaded.definitions.setdefault((request.org, kind), [])
             if not any(row.version == version and row.build == build for row in known):
                 row = DefinitionRow(org=request.org, kind=kind, version=version, build=build, registered_at=ws.now)
@@ -61,6 +68,18 @@ class Register(Operation[RegisterWorker, None]):
             for trigger in request.triggers
             if trigger.kind in ours and newest[trigger.kind] == trigger.version
         ]
+
+
+def check_kinds(request: RegisterWorker) -> None:
+    """What begins like the engine's own names must be the engine's own."""
+    for field, kinds in (("builds", [kind for kind, _ in request.builds]), ("task_kinds", request.task_kinds)):
+        for kind in kinds:
+            if is_reserved(kind) and (field, kind) != ("builds", TASK_WORKFLOW):
+                raise InvalidRequest(
+                    f"kinds that begin with {PREFIX!r} are the engine's own, and it has none called {kind!r:.60}: take "
+                    "another name",
+                    field=field,
+                )
 
 
 def check_triggers(request: RegisterWorker) -> None:

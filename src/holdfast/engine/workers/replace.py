@@ -1,12 +1,18 @@
-"""One session takes the place of another: the tasks that its worker still runs go with it, the rest is free at once."""
+"""One session takes the place of another: the tasks that its worker still runs go with it, the rest is free at once.
+
+It is the same worker: if it was paused, it stays so.
+"""
 
 from __future__ import annotations
+
+from msgspec.structs import replace
 
 from holdfast.contract.workers import ReplaceSession, RunningAttempt
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules import tasks
 from holdfast.engine.rules.leases import hand_back, offer
 from holdfast.engine.rules.workspace import Workspace
+from holdfast.model.pauses import Pausable
 from holdfast.store.protocol import LoadPlan
 
 
@@ -17,6 +23,7 @@ class Replace(Operation[ReplaceSession, tuple[RunningAttempt, ...]]):
     def plan(self, plan: LoadPlan) -> None:
         plan.workers.add(self.request.session)
         plan.held_by.add(self.request.session)
+        plan.pauses.add((self.request.org, Pausable.WORKER, self.request.session))
 
     def decide(self, ws: Workspace) -> tuple[RunningAttempt, ...]:
         """The attempts that have gone over. One that is not among them no longer counts."""
@@ -42,4 +49,8 @@ class Replace(Operation[ReplaceSession, tuple[RunningAttempt, ...]]):
         ws.loaded.workers.pop(request.session, None)
         ws.changes.workers.pop(request.session, None)
         ws.changes.deleted_workers.append(request.session)
+        pause = ws.loaded.pauses.get((request.org, Pausable.WORKER, request.session))
+        if pause is not None:
+            heir = replace(pause, name=request.by)
+            ws.loaded.pauses[heir.key] = ws.changes.pauses[heir.key] = heir
         return tuple(kept)

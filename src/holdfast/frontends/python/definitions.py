@@ -40,6 +40,7 @@ from holdfast.frontends.python.reading import (
     resolved,
 )
 from holdfast.frontends.python.triggers import On, StartOn, triggers_of
+from holdfast.model.standalone import is_reserved
 from holdfast.model.values import DEFAULT_TIMEOUTS, TEN_YEARS_S, RetryPolicy, TaskTimeouts
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -254,7 +255,10 @@ def time_limit_s(value: Duration, field: str) -> float:
 
 
 class Registry:
-    """The workflows and tasks one worker knows. Passing the same function twice is the same as passing it once."""
+    """The workflows and tasks one worker knows. Passing the same function twice is the same as passing it once.
+
+    With tasks comes the built-in workflow that runs one on its own: it is no part of `workflows`.
+    """
 
     __slots__ = ("_tasks", "_workflows")
 
@@ -276,8 +280,20 @@ class Registry:
     def tasks(self) -> tuple[TaskDefinition, ...]:
         return tuple(self._tasks.values())
 
+    @property
+    def builds(self) -> dict[tuple[str, str], str]:
+        """The build of every kind and version that can be run here."""
+        return {(found.kind, found.version): found.build for found in (*self.workflows, *self._built_in())}
+
+    def _built_in(self) -> tuple[WorkflowDefinition, ...]:
+        from holdfast.frontends.python.standalone import RUN_TASK  # noqa: PLC0415 - it is made by this module
+
+        return (RUN_TASK,) if self.tasks else ()
+
     def workflow(self, kind: str, version: str) -> WorkflowDefinition | None:
-        return self._workflows.get((kind, version))
+        if not is_reserved(kind):
+            return self._workflows.get((kind, version))
+        return next((found for found in self._built_in() if (found.kind, found.version) == (kind, version)), None)
 
     def task(self, kind: str) -> TaskDefinition | None:
         return self._tasks.get(kind)

@@ -14,6 +14,7 @@ from types import CodeType, FunctionType
 from typing import Any, Final, get_type_hints
 
 from holdfast.errors import InvalidDefinition
+from holdfast.model.standalone import PREFIX, is_reserved
 
 WORKFLOW: Final = "__holdfast_workflow__"
 TASK: Final = "__holdfast_task__"
@@ -69,7 +70,12 @@ def parameters_of(fn: FunctionType, role: str) -> list[inspect.Parameter]:
 def kind_of(fn: FunctionType | type[Any], kind: str | None) -> str:
     if kind is None and fn.__name__ == "<lambda>":
         raise invalid(fn, 'has no name of its own: pass kind="..." or write a `def`')
-    return checked_text(fn, "kind", fn.__name__ if kind is None else kind)
+    chosen = checked_text(fn, "kind", fn.__name__ if kind is None else kind)
+    if is_reserved(chosen):
+        raise invalid(
+            fn, f"has kind={chosen!r:.60}: what begins with {PREFIX!r} is the engine's own; take another", field="kind"
+        )
+    return chosen
 
 
 def checked_text(fn: FunctionType | type[Any], name: str, value: Any) -> str:

@@ -34,7 +34,7 @@ class TaskContext:
     """The first parameter of a task that asks for it. Safe to use from the task's own thread."""
 
     __holdfast_task_context__: ClassVar[bool] = True
-    __slots__ = ("_beat", "_details", "_issue", "_stopped", "_token", "info", "stop_reason")
+    __slots__ = ("_beat", "_chunk_bytes", "_details", "_issue", "_say", "_stopped", "_token", "info", "stop_reason")
 
     def __init__(
         self,
@@ -42,18 +42,33 @@ class TaskContext:
         details: Payload | None,
         beat: Callable[[Payload | None, float | None], None],
         issue: Callable[[], str],
+        *,
+        say: Callable[[Payload], None],
+        chunk_bytes: int,
     ) -> None:
         self.info = info
         self.stop_reason = ""
         self._details = details
         self._beat = beat
         self._issue = issue
+        self._say = say
+        self._chunk_bytes = chunk_bytes
         self._token: str | None = None
         self._stopped = threading.Event()
 
     def heartbeat(self, details: Any = None, *, progress: float | None = None) -> None:
         """Tell that the body is alive. `details` reach the next attempt; `progress` (0 to 1) is shown to people."""
         self._beat(None if details is None else encode(details, field="details"), progress)
+
+    def emit(self, chunk: Any) -> None:
+        """Say something to whoever watches this task: the next words of an answer, a line of a log, the name of a file.
+
+        Any value that has a durable form, up to 64 KiB unless the engine is set otherwise; raises PayloadNotEncodable
+        or PayloadTooLarge. It never waits: chunks are passed on within a tenth of a second, in order, and all of them
+        before the end of the attempt is known. The newest 1,000 of a task are kept. Also a sign of life, like
+        `heartbeat`.
+        """
+        self._say(encode(chunk, field="chunk", limit=self._chunk_bytes))
 
     def last_details(self, type_hint: Any = Any) -> Any:
         """What the attempt before last reported with `heartbeat`, or None."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any, Final
 
 from holdfast.config import StoreConfig
 from holdfast.errors import AccessDenied, ServerNotSupported, ServerReadOnly, StorageError
-
-_log = logging.getLogger("holdfast.store")
+from holdfast.store.postgres.standbys import check_standbys
 
 OLDEST: Final = 14
 # Sent as they are, without parameters: nothing here is prepared, so a pooler has nothing to mix up.
@@ -42,12 +40,7 @@ async def check(connection: Any, name: str, config: StoreConfig) -> None:
         await _check_tables(connection, name, user)
     else:
         await _check_schema(connection, name, user, schema)
-    if synchronous == "off" and config.synchronous == "full":
-        _log.warning(
-            "%s answers before a commit is on disk (synchronous_commit = off): if the server crashes, the last moments "
-            "of answered calls are lost; set it to on, or say synchronous='normal' if that is meant",
-            name,
-        )
+    await check_standbys(connection, name, config, synchronous)
 
 
 def _check_server(name: str, version_num: int, version: str, encoding: str) -> None:

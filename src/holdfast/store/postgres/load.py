@@ -19,6 +19,7 @@ from typing import Any
 from holdfast.model.executions import Execution, Ready, TimerRow
 from holdfast.store.postgres.keys import load_keys
 from holdfast.store.postgres.load_messages import MessageLoad
+from holdfast.store.postgres.pauses import load_pauses
 from holdfast.store.postgres.statements import Connection, columns, statement
 from holdfast.store.protocol import Loaded, LoadPlan, TaskClaim, TaskKey, TurnClaim
 from holdfast.store.rows import (
@@ -93,6 +94,8 @@ class _Load:
             await self._load_workers(expired=workers)
         if plan.orgs or plan.keys:
             await load_keys(self.connection, plan, self.loaded)
+        if plan.pauses:
+            await load_pauses(self.connection, plan, self.loaded)
         await self.messages.lock_topics(deliveries=deliveries)
         await self._find()
         await self._lock()

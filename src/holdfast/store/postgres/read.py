@@ -7,11 +7,18 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from holdfast.model.events import HistoryEvent
-from holdfast.model.executions import OPEN_STATES, DeadLetter, Execution, State, Status, TaskRow, TimerRow
+from holdfast.model.executions import OPEN_STATES, DeadLetter, Execution, OutputRow, State, Status, TaskRow, TimerRow
 from holdfast.store.postgres.planning import by_keys
 from holdfast.store.postgres.statements import Connection, statement
 from holdfast.store.protocol import Inconsistency
-from holdfast.store.rows import row_to_dead_letter, row_to_event, row_to_head, row_to_task, row_to_timer
+from holdfast.store.rows import (
+    row_to_dead_letter,
+    row_to_event,
+    row_to_head,
+    row_to_output,
+    row_to_task,
+    row_to_timer,
+)
 
 _HEADS = statement("executions", "heads")
 _LAST_EVENTS = statement("events", "last")
@@ -20,6 +27,8 @@ _EVENTS = statement("events", "page")
 _EVENTS_OF_TYPES = statement("events", "page_of_types")
 _COUNT = statement("executions", "count_by_status")
 _TASKS = statement("tasks", "of_execution")
+_TASK = statement("tasks", "one")
+_OUTPUT = statement("task_output", "page")
 _TIMERS = statement("timers", "of_execution")
 _DEAD_LETTERS = statement("dead_letters", "of_org")
 _DEAD_LETTERS_OF_EXECUTION = statement("dead_letters", "of_execution")
@@ -77,6 +86,19 @@ async def count_executions(connection: Connection, org: str) -> dict[Status, int
 @by_keys
 async def tasks(connection: Connection, org: str, execution_id: str) -> list[TaskRow]:
     return [row_to_task(row) for row in await connection.fetch(_TASKS, org, execution_id)]
+
+
+@by_keys
+async def task(connection: Connection, org: str, execution_id: str, task_no: int) -> TaskRow | None:
+    row = await connection.fetchrow(_TASK, org, execution_id, task_no)
+    return row_to_task(row) if row is not None else None
+
+
+@by_keys
+async def task_output(
+    connection: Connection, org: str, execution_id: str, task_no: int, *, after: int, limit: int
+) -> list[OutputRow]:
+    return [row_to_output(row) for row in await connection.fetch(_OUTPUT, org, execution_id, task_no, after, limit)]
 
 
 @by_keys

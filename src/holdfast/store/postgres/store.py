@@ -10,7 +10,16 @@ from typing import Any, TypeVar
 from holdfast.config import StoreConfig
 from holdfast.errors import EngineStopped, HoldfastError
 from holdfast.model.events import HistoryEvent
-from holdfast.model.executions import DeadLetter, DefinitionRow, Execution, Status, TaskRow, TimerRow, WorkerRow
+from holdfast.model.executions import (
+    DeadLetter,
+    DefinitionRow,
+    Execution,
+    OutputRow,
+    Status,
+    TaskRow,
+    TimerRow,
+    WorkerRow,
+)
 from holdfast.model.keys import ApiKey, AuditRow, Org
 from holdfast.model.messages import (
     DeadEvent,
@@ -21,7 +30,8 @@ from holdfast.model.messages import (
     SubscriptionKind,
     SubscriptionRow,
 )
-from holdfast.store.postgres import deployed, keys, pages, read, read_messages
+from holdfast.model.pauses import Pause
+from holdfast.store.postgres import deletions, deployed, keys, pages, pauses, read, read_messages
 from holdfast.store.postgres.backlog import backlog
 from holdfast.store.postgres.clocks import DatabaseClock
 from holdfast.store.postgres.connections import Database
@@ -124,6 +134,14 @@ class PostgresStore:
     async def tasks(self, org: str, execution_id: str) -> list[TaskRow]:
         return await self._read(lambda connection: read.tasks(connection, org, execution_id))
 
+    async def task(self, org: str, execution_id: str, task_no: int) -> TaskRow | None:
+        return await self._read(lambda connection: read.task(connection, org, execution_id, task_no))
+
+    async def task_output(self, org: str, execution_id: str, task_no: int, after: int, limit: int) -> list[OutputRow]:
+        return await self._read(
+            lambda connection: read.task_output(connection, org, execution_id, task_no, after=after, limit=limit)
+        )
+
     async def timers(self, org: str, execution_id: str) -> list[TimerRow]:
         return await self._read(lambda connection: read.timers(connection, org, execution_id))
 
@@ -177,6 +195,15 @@ class PostgresStore:
 
     async def workers(self, org: str, limit: int) -> list[WorkerRow]:
         return await self._read(lambda connection: deployed.workers(connection, org, limit))
+
+    async def deletions(self) -> list[tuple[str, int]]:
+        return await self._read(deletions.deletions)
+
+    async def holds_any(self, org: str) -> bool:
+        return await self._read(lambda connection: deletions.holds_any(connection, org))
+
+    async def pauses(self) -> list[Pause]:
+        return await self._read(pauses.pauses)
 
     async def next_due_at(self, after: int) -> int | None:
         return await self._read(lambda connection: read.next_due_at(connection, after))

@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.model.executions import TaskRow
+from holdfast.store.postgres.deletions import purge_orgs, write_deletions
 from holdfast.store.postgres.keys import INSERT_ORGS, new_orgs, write_keys
 from holdfast.store.postgres.load import Raced
+from holdfast.store.postgres.pauses import write_pauses
 from holdfast.store.postgres.statements import Connection, columns, statement
 from holdfast.store.postgres.write_messages import write_messages
 from holdfast.store.postgres.writing import Piece, Writing
@@ -21,6 +23,7 @@ from holdfast.store.rows import (
     Row,
     event_to_row,
     head_to_row,
+    output_to_row,
     progress_to_row,
     ready_to_row,
     request_to_row,
@@ -38,6 +41,8 @@ _INSERT_TASKS = statement("tasks", "insert")
 _UPDATE_TASKS = statement("tasks", "update")
 _DELETE_TASKS = statement("tasks", "delete")
 _PURGE_TASKS = statement("tasks", "purge")
+_INSERT_OUTPUT = statement("task_output", "insert")
+_TRIM_OUTPUT = statement("task_output", "trim")
 _INSERT_TIMERS = statement("timers", "insert")
 _DELETE_TIMERS = statement("timers", "delete")
 _PURGE_TIMERS = statement("timers", "purge")
@@ -72,13 +77,19 @@ async def write(connection: Connection, changes: Changes, seen: Seen, now: int, 
     _write_ready(writing, changes)
     writing.rows(_INSERT_EVENTS, [event_to_row(key, event) for key, event in changes.events])
     _write_tasks(writing, changes)
+    writing.rows(_INSERT_OUTPUT, [output_to_row(row) for row in changes.kept_output()])
+    writing.rows(_TRIM_OUTPUT, [(*key, seq) for key, seq in changes.trimmed_output.items()])
     _write_timers(writing, changes)
     write_messages(writing, changes, seen.last_id)
     _write_rare(writing, changes, now)
     write_keys(writing, changes)
+    write_pauses(writing, changes)
+    write_deletions(writing, changes)
     if mark is not None:
         writing.add(mark)
     await writing.flush()
+    if changes.purged_orgs:
+        await purge_orgs(connection, changes)
 
 
 async def _write_keys(writing: Writing, changes: Changes, seen: Seen) -> None:

@@ -52,6 +52,9 @@ class Cache:
 
     def absorb(self, changes: Changes) -> None:
         """Take over what has just been committed."""
+        if changes.purged_orgs:
+            self.clear()  # nobody has said which rows are gone
+            return
         self._absorb_executions(changes)
         self._absorb_tasks(changes)
         self.workflow_keys.update(changes.workflow_keys)

@@ -21,6 +21,7 @@ from holdfast.store.rows import (
 from holdfast.store.sqlite.cache import Cache
 from holdfast.store.sqlite.keys import load_keys
 from holdfast.store.sqlite.load_messages import MessageLoad
+from holdfast.store.sqlite.pauses import load_pauses
 from holdfast.store.sqlite.statements import rows, statement
 
 _EXECUTIONS = rows("executions", "by_id")
@@ -52,6 +53,8 @@ def load(connection: sqlite3.Connection, plan: LoadPlan, cache: Cache, now: int)
     loaded = _Load(connection, plan, cache, now).run()
     if plan.orgs or plan.keys:
         load_keys(connection, plan, loaded)
+    if plan.pauses:
+        load_pauses(connection, plan, loaded)
     return loaded
 
 

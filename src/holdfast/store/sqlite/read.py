@@ -9,9 +9,16 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from holdfast.model.events import HistoryEvent
-from holdfast.model.executions import DeadLetter, Execution, State, Status, TaskRow, TimerRow
+from holdfast.model.executions import DeadLetter, Execution, OutputRow, State, Status, TaskRow, TimerRow
 from holdfast.store.protocol import Inconsistency
-from holdfast.store.rows import row_to_dead_letter, row_to_event, row_to_head, row_to_task, row_to_timer
+from holdfast.store.rows import (
+    row_to_dead_letter,
+    row_to_event,
+    row_to_head,
+    row_to_output,
+    row_to_task,
+    row_to_timer,
+)
 from holdfast.store.sqlite.statements import rows, statement
 
 _EXECUTIONS = rows("executions", "by_id")
@@ -22,6 +29,8 @@ _EVENTS_OF_TYPES = statement("events", "page_of_types")
 _COUNT_BY_STATE = statement("executions", "count_by_state")
 _COUNT_READY = statement("executions", "count_ready")
 _TASKS = statement("tasks", "of_execution")
+_TASK = statement("tasks", "one")
+_OUTPUT = statement("task_output", "page")
 _TIMERS = statement("timers", "of_execution")
 _DEAD_LETTERS = statement("dead_letters", "of_org")
 _DEAD_LETTERS_OF_EXECUTION = statement("dead_letters", "of_execution")
@@ -86,6 +95,18 @@ def count_executions(connection: sqlite3.Connection, org: str) -> dict[Status, i
 
 def tasks(connection: sqlite3.Connection, org: str, execution_id: str) -> list[TaskRow]:
     return [row_to_task(row) for row in connection.execute(_TASKS, (execution_id, org)).fetchall()]
+
+
+def task(connection: sqlite3.Connection, org: str, execution_id: str, task_no: int) -> TaskRow | None:
+    row = connection.execute(_TASK, (execution_id, task_no, org)).fetchone()
+    return row_to_task(row) if row is not None else None
+
+
+def task_output(
+    connection: sqlite3.Connection, org: str, execution_id: str, task_no: int, *, after: int, limit: int
+) -> list[OutputRow]:
+    found = connection.execute(_OUTPUT, (execution_id, task_no, after, org, limit)).fetchall()
+    return [row_to_output(row) for row in found]
 
 
 def timers(connection: sqlite3.Connection, org: str, execution_id: str) -> list[TimerRow]:

@@ -8,12 +8,15 @@ from holdfast.store.protocol import Changes
 from holdfast.store.rows import (
     event_to_row,
     head_to_row,
+    output_to_row,
     progress_to_row,
     ready_to_row,
     request_to_row,
     task_to_row,
 )
+from holdfast.store.sqlite.deletions import write_deletions
 from holdfast.store.sqlite.keys import write_keys
+from holdfast.store.sqlite.pauses import write_pauses
 from holdfast.store.sqlite.statements import rows, statement
 from holdfast.store.sqlite.write_messages import write_messages
 
@@ -28,6 +31,8 @@ _INSERT_TASKS = rows("tasks", "insert")
 _UPDATE_TASKS = rows("tasks", "update")
 _DELETE_TASKS = rows("tasks", "delete")
 _PURGE_TASKS = rows("tasks", "purge")
+_INSERT_OUTPUT = rows("task_output", "insert")
+_TRIM_OUTPUT = statement("task_output", "trim")
 _INSERT_TIMERS = rows("timers", "insert")
 _DELETE_TIMERS = rows("timers", "delete")
 _PURGE_TIMERS = rows("timers", "purge")
@@ -53,13 +58,19 @@ def write(connection: sqlite3.Connection, changes: Changes, now: int) -> None:
         _UPSERT_WORKFLOW_KEYS.execute(connection, [(*key, value) for key, value in changes.workflow_keys.items()])
     _write_metadata(connection, changes)
     _write_tasks(connection, changes)
+    if changes.output:
+        _write_output(connection, changes)
     _write_timers(connection, changes)
     write_messages(connection, changes)
     _write_rare(connection, changes)
     if changes.orgs or changes.keys or changes.audit:
         write_keys(connection, changes)
+    if changes.pauses or changes.deleted_pauses or changes.deleted_workers:
+        write_pauses(connection, changes)
     for execution_id, seq, reason in changes.bury:
         connection.execute(_BURY, (reason, now, execution_id, seq))
+    if changes.deletions or changes.purged_orgs or changes.finished_deletions:
+        write_deletions(connection, changes)
 
 
 def _write_executions(connection: sqlite3.Connection, changes: Changes) -> None:
@@ -98,6 +109,12 @@ def _write_tasks(connection: sqlite3.Connection, changes: Changes) -> None:
         _UPDATE_TASKS.execute(connection, [task_to_row(task) for task in changes.changed_tasks.values()])
     _DELETE_TASKS.delete(connection, changes.deleted_tasks)
     _PURGE_TASKS.delete(connection, [(execution_id,) for execution_id in changes.purge])
+
+
+def _write_output(connection: sqlite3.Connection, changes: Changes) -> None:
+    _INSERT_OUTPUT.execute(connection, [output_to_row(row) for row in changes.kept_output()])
+    for (execution_id, task_no), seq in changes.trimmed_output.items():
+        connection.execute(_TRIM_OUTPUT, (execution_id, task_no, seq))
 
 
 def _write_timers(connection: sqlite3.Connection, changes: Changes) -> None:

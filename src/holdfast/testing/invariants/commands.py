@@ -53,7 +53,6 @@ class _Commands:
         self._history = record.history
         self._due: dict[int, int] = {}
         self._made: Counter[str] = Counter()
-        self._made_in: dict[tuple[str, int], int] = {}
         self._outcome: dict[tuple[str, int], HistoryEvent] = {}
         self._cancelled: dict[tuple[str, int], HistoryEvent] = {}
 
@@ -73,8 +72,6 @@ class _Commands:
                     if isinstance(body, e.TimerStarted):
                         self._due[number] = body.fire_at
                     yield from self._make(kind, number, event)
-                    if isinstance(body, e.PromiseCreated):
-                        self._made_in[kind, number] = body.up_to
                     if isinstance(body, e.PromiseCreated) and body.timer_no is not None:
                         # Its time-out is one of the timers, though it fires as the promise's own event.
                         yield from self._make("timer", body.timer_no, event)
@@ -91,21 +88,15 @@ class _Commands:
             )
 
     def _settle(self, kind: str, number: int, event: HistoryEvent, twice: str) -> Iterator[Violation]:
-        """A child that was asked to cancel ends all the same, and that is told; so is what a promise was settled with
-        in advance, though the turn that has made it has given it up at once. Nothing else is."""
+        """A child that was asked to cancel ends all the same, and that is told. Nothing else is."""
         key = (kind, number)
         if not 1 <= number <= self._made[kind]:
             yield self._violation("I10", event, f"outcome of {kind} {number}, which was never asked for")
         if key in self._outcome:
             yield self._violation(twice, event, f"{kind} {number} had its outcome at {self._outcome[key].seq}")
-        if key in self._cancelled and kind != "child" and not self._is_early(key):
+        if key in self._cancelled and kind != "child":
             yield self._violation(twice, event, f"{kind} {number} was cancelled at {self._cancelled[key].seq}")
         self._outcome.setdefault(key, event)
-
-    def _is_early(self, key: tuple[str, int]) -> bool:
-        """Whether it was made and given up by one turn: what is told of it afterwards was there before."""
-        made, given_up = self._made_in.get(key), self._cancelled[key].body
-        return made is not None and isinstance(given_up, e.TurnEvent) and given_up.up_to == made
 
     def _fire(self, number: int, event: HistoryEvent) -> Iterator[Violation]:
         yield from self._settle("timer", number, event, "I13")

@@ -95,14 +95,22 @@ def _asked_for(record: Record, waits: Sequence[SubscriptionRow]) -> Iterator[Vio
             yield Violation("I20", record.head.id, 0, f"a subscription to {wait.key!r}, but {what} is not open")
 
 
+def _settled_before(row: PromiseRow, at: int) -> bool:
+    given = row.state in {PromiseState.RESOLVED, PromiseState.REJECTED}
+    return given and row.settled_at is not None and row.settled_at <= at
+
+
 def _promises(record: Record, rows: Sequence[PromiseRow]) -> Iterator[Violation]:
-    """The row says what the history says. One that was settled early has no event until its workflow makes it."""
+    """The row says what the history says. One that was settled early has no event until its workflow makes it, nor if
+    that turn gives it up again."""
     made: dict[int, tuple[str, PromiseState]] = {}
+    made_at: dict[int, int] = {}
     shapes: dict[int, bytes] = {}
     for event in record.history:
         body = event.body
         if isinstance(body, e.PromiseCreated):
             made[body.promise_no] = (body.name, PromiseState.PENDING)
+            made_at[body.promise_no] = event.at
             shapes[body.promise_no] = bytes(body.shape)
         elif isinstance(body, e.PromiseResolved | e.PromiseRejected | e.PromiseTimedOut):
             made[body.promise_no] = (body.name, _STATES[type(body)])
@@ -112,6 +120,8 @@ def _promises(record: Record, rows: Sequence[PromiseRow]) -> Iterator[Violation]
     for number, row in found.items():
         if number not in made:
             yield Violation("I22", record.head.id, 0, f"promise {number} has a row, and was never made")
+        elif made[number] == (row.name, PromiseState.CANCELLED) and _settled_before(row, made_at[number]):
+            continue
         elif made[number] != (row.name, row.state):
             name, state = made[number]
             text = f"promise {number} is {name!r}, {state} in the history; its row says {row.name!r}, {row.state}"

@@ -11,6 +11,7 @@ from holdfast.model.executions import (
     DeadLetter,
     DefinitionRow,
     Execution,
+    OutputRow,
     Ready,
     RequestRow,
     TaskRow,
@@ -28,6 +29,7 @@ from holdfast.model.messages import (
     TokenRow,
     TriggerRow,
 )
+from holdfast.model.pauses import Pause, PauseKey
 from holdfast.store.protocol import TaskKey, WorkflowKey
 
 
@@ -40,6 +42,7 @@ class MemoryDatabase:
         self.events: dict[str, dict[int, HistoryEvent]] = {}
         self.workflow_keys: dict[WorkflowKey, str] = {}
         self.tasks: dict[TaskKey, TaskRow] = {}
+        self.output: dict[TaskKey, dict[int, OutputRow]] = {}
         self.timers: dict[TaskKey, TimerRow] = {}
         self.workers: dict[str, WorkerRow] = {}
         self.definitions: dict[tuple[str, str, str], DefinitionRow] = {}
@@ -56,6 +59,8 @@ class MemoryDatabase:
         self.orgs: dict[str, Org] = {}
         self.keys: dict[str, ApiKey] = {}
         self.audit: dict[tuple[str, int], AuditRow] = {}
+        self.pauses: dict[PauseKey, Pause] = {}
+        self.deletions: dict[str, int] = {}
         self.last_id = 0
         self.commits = 0
         self.listeners: list[Callable[[object], None]] = []

@@ -91,6 +91,7 @@ class _Load:
             self._definitions()
         self.loaded.orgs = {slug: self.database.orgs[slug] for slug in plan.orgs if slug in self.database.orgs}
         self.loaded.keys = {key: self.database.keys[key] for key in plan.keys if key in self.database.keys}
+        self.loaded.pauses = {key: self.database.pauses[key] for key in plan.pauses if key in self.database.pauses}
         return self.loaded
 
     def _requests(self) -> None:

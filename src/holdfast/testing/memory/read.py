@@ -8,9 +8,9 @@ from copy import copy
 from itertools import islice
 
 from holdfast.model.events import HistoryEvent
-from holdfast.model.executions import DeadLetter, Execution, State, Status
+from holdfast.model.executions import DeadLetter, Execution, OutputRow, State, Status
 from holdfast.model.messages import DeliveryRow, EventKeyRow
-from holdfast.store.protocol import Backlog, ExecutionQuery, Inconsistency, QueueDepth
+from holdfast.store.protocol import Backlog, ExecutionQuery, Inconsistency, QueueDepth, TaskKey
 from holdfast.testing.memory.database import MemoryDatabase
 from holdfast.testing.memory.load import with_signal
 
@@ -83,6 +83,14 @@ def dead_letters(database: MemoryDatabase, org: str, execution_id: str | None, l
     if execution_id is not None:
         newest.sort(key=lambda letter: letter.seq, reverse=True)
     return [with_signal(database, letter)[0] for letter in newest[:limit]]
+
+
+def task_output(database: MemoryDatabase, org: str, key: TaskKey, after: int, limit: int) -> list[OutputRow]:
+    head = database.heads.get(key[0])
+    if head is None or head.org != org:
+        return []
+    kept = sorted(database.output.get(key, {}).items())
+    return [row for seq, row in kept if seq > after][:limit]
 
 
 def event_key(database: MemoryDatabase, org: str, key: str) -> EventKeyRow:

@@ -16,7 +16,16 @@ from typing import Any
 
 from holdfast.errors import EngineStopped, InvalidRequest, StorageBusy
 from holdfast.model.events import HistoryEvent
-from holdfast.model.executions import DeadLetter, DefinitionRow, Execution, Status, TaskRow, TimerRow, WorkerRow
+from holdfast.model.executions import (
+    DeadLetter,
+    DefinitionRow,
+    Execution,
+    OutputRow,
+    Status,
+    TaskRow,
+    TimerRow,
+    WorkerRow,
+)
 from holdfast.model.keys import ApiKey, AuditRow, Org
 from holdfast.model.messages import (
     DeadEvent,
@@ -27,6 +36,8 @@ from holdfast.model.messages import (
     SubscriptionKind,
     SubscriptionRow,
 )
+from holdfast.model.pauses import Pause
+from holdfast.model.standalone import is_reserved
 from holdfast.store.protocol import (
     Backlog,
     Batch,
@@ -40,13 +51,14 @@ from holdfast.store.protocol import (
 )
 from holdfast.testing.memory import keys, read
 from holdfast.testing.memory.database import MemoryDatabase
+from holdfast.testing.memory.deletions import holds_any
 from holdfast.testing.memory.load import load
 from holdfast.testing.memory.write import write
 
 _log = logging.getLogger("holdfast.store")
 _TRIES = 100
-_everything = attrgetter(*Changes.__dataclass_fields__)
-_HINT_S = 0.01
+_everything = attrgetter(*Changes.__struct_fields__)
+_HINT_S = 0.05
 
 
 class Faults:
@@ -104,6 +116,7 @@ class MemoryStore:
         self._context = copy_context()
         self._source = source
         self._changed: asyncio.Future[None] | None = None
+        self._told_of: asyncio.Future[None] | None = None
         self._database.listeners.append(self._heard)
 
     async def close(self) -> None:
@@ -234,6 +247,13 @@ class MemoryStore:
         database = await self._open()
         return database.of_execution(database.tasks, org, execution_id)
 
+    async def task(self, org: str, execution_id: str, task_no: int) -> TaskRow | None:
+        found = (await self._open()).tasks.get((execution_id, task_no))
+        return copy(found) if found is not None and found.org == org else None
+
+    async def task_output(self, org: str, execution_id: str, task_no: int, after: int, limit: int) -> list[OutputRow]:
+        return read.task_output(await self._open(), org, (execution_id, task_no), after, limit)
+
     async def timers(self, org: str, execution_id: str) -> list[TimerRow]:
         database = await self._open()
         return database.of_execution(database.timers, org, execution_id)
@@ -288,12 +308,22 @@ class MemoryStore:
         return keys.audit(await self._open(), org, before, limit)
 
     async def definitions(self, org: str, limit: int) -> list[DefinitionRow]:
-        found = [row for row in (await self._open()).definitions.values() if row.org == org]
+        known = (await self._open()).definitions.values()
+        found = [row for row in known if row.org == org and not is_reserved(row.kind)]
         return sorted(found, key=lambda row: (row.kind, -row.registered_at, row.version))[:limit]
 
     async def workers(self, org: str, limit: int) -> list[WorkerRow]:
         found = [copy(row) for row in (await self._open()).workers.values() if row.org == org]
         return sorted(found, key=lambda row: (-row.started_at, row.id))[:limit]
+
+    async def deletions(self) -> list[tuple[str, int]]:
+        return sorted((await self._open()).deletions.items())
+
+    async def holds_any(self, org: str) -> bool:
+        return holds_any(await self._open(), org)
+
+    async def pauses(self) -> list[Pause]:
+        return [pause for _, pause in sorted((await self._open()).pauses.items())]
 
     async def next_due_at(self, after: int) -> int | None:
         return read.next_due_at(await self._open(), after)
@@ -326,8 +356,12 @@ class MemoryStore:
             waking.cancel()
 
     def _heard(self, writer: object) -> None:
-        if writer is not self and self._changed is not None and self._faults.hint():
-            self._loop.call_later(_HINT_S, _end, self._changed, context=self._context)
+        changed = self._changed
+        # One hint for whatever is written until it arrives.
+        if writer is self or changed is None or changed is self._told_of or not self._faults.hint():
+            return
+        self._told_of = changed
+        self._loop.call_later(_HINT_S, _end, changed, context=self._context)
 
 
 def _end(waiting: asyncio.Future[None]) -> None:

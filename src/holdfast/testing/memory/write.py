@@ -14,7 +14,8 @@ from holdfast.model.events import SignalReceived
 from holdfast.model.executions import OPEN_STATES, DeadLetter, Execution
 from holdfast.store.protocol import Changes
 from holdfast.testing.memory.database import MemoryDatabase
-from holdfast.testing.memory.keys import check_keys, write_keys
+from holdfast.testing.memory.deletions import write_deletions
+from holdfast.testing.memory.keys import check_keys, write_keys, write_pauses
 
 GOES_ON: Final = (
     "updated_at",
@@ -62,11 +63,13 @@ def write(database: MemoryDatabase, changes: Changes, now: int) -> None:
         database.events.setdefault(execution_id, {})[event.seq] = event
     database.workflow_keys.update(changes.workflow_keys)
     write_keys(database, changes)
+    write_pauses(database, changes)
     _write_tasks(database, changes)
     _write_messages(database, changes)
     _write_events(database, changes)
     _write_rare(database, changes)
     _bury(database, changes, now)
+    write_deletions(database, changes)
     database.commits += 1
 
 
@@ -153,6 +156,12 @@ def _write_tasks(database: MemoryDatabase, changes: Changes) -> None:
         tasks[at] = copy(task)
     for at in changes.deleted_tasks:
         tasks.pop(at, None)
+    for row in changes.kept_output():
+        database.output.setdefault((row.execution_id, row.task_no), {})[row.seq] = row
+    for at, trimmed in changes.trimmed_output.items():
+        kept = database.output.get(at, {})
+        for seq in [seq for seq in kept if seq <= trimmed]:
+            del kept[seq]
     for timer in changes.new_timers:
         timers[timer.execution_id, timer.timer_no] = timer
     for at in changes.deleted_timers:

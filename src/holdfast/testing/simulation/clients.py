@@ -64,7 +64,8 @@ class Clients:
             node = await self._node()
             self._ledger.note(f"{call.request_id}: {call.what} {call.workflow_id} {call.name} at {node.name}")
             try:
-                answer = await asyncio.wait_for(ask(node.engine), PATIENCE_S)
+                async with asyncio.timeout(PATIENCE_S):
+                    answer = await ask(node.engine)
             except (TimeoutError, Unavailable) as error:
                 self._ledger.note(f"{call.request_id}: {type(error).__name__}")
                 await asyncio.sleep(PAUSE_S)
@@ -148,7 +149,8 @@ class Clients:
         while True:
             node = await self._node()
             try:
-                found = await asyncio.wait_for(node.engine.executions.find(ORG, workflow_id), PATIENCE_S)
+                async with asyncio.timeout(PATIENCE_S):
+                    found = await node.engine.executions.find(ORG, workflow_id)
             except ExecutionNotFound:
                 return None
             except (TimeoutError, Unavailable):

@@ -15,6 +15,8 @@ from contextvars import Context, ContextVar, copy_context
 from itertools import count
 from typing import Any, TypeVar
 
+import msgspec
+
 T = TypeVar("T")
 MOST_STEPS = 30_000
 """A hundred times what a scenario takes."""
@@ -43,17 +45,14 @@ class Process:
 PROCESS: ContextVar[Process | None] = ContextVar("PROCESS", default=None)
 
 
-class Callback:
+class Callback(msgspec.Struct, eq=False):
     """What `call_soon` and `call_later` give: enough of asyncio.Handle for asyncio itself."""
 
-    __slots__ = ("args", "callback", "context", "gone", "when_s")
-
-    def __init__(self, callback: Callable[..., object], args: tuple[Any, ...], context: Context, when_s: float) -> None:
-        self.callback = callback
-        self.args = args
-        self.context = context
-        self.when_s = when_s
-        self.gone = False
+    callback: Callable[..., object]
+    args: tuple[Any, ...]
+    context: Context
+    when_s: float
+    gone: bool = False
 
     def cancel(self) -> None:
         self.gone = True
@@ -95,7 +94,10 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     def call_later(  # type: ignore[override]  # as above
         self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> Callback:
-        return self.call_at(self._now_s + max(delay, 0.0), callback, *args, context=context)
+        when_s = self._now_s + delay if delay > 0 else self._now_s
+        made = Callback(callback, args, context if context is not None else copy_context(), when_s)
+        heapq.heappush(self._timers, (when_s, next(self._numbers), made))
+        return made
 
     def call_at(  # type: ignore[override]  # as above
         self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
@@ -115,8 +117,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._tasks.append(task)
         return task
 
-    def get_debug(self) -> bool:
-        return False
+    get_debug = bool  # False; every future asks, and this is the quickest way to say so
 
     def is_running(self) -> bool:
         return not self._closed

@@ -34,7 +34,8 @@ SECRET = b"simulation"
 
 
 class Weather(Faults):
-    """How well the nodes get along with their database. Shared by all; `calm` ends all trouble.
+    """How well the nodes get along with their database. Shared by all; `calm` ends all trouble. Hints are lost on the
+    best of days: nothing hangs on them.
 
     `slow`, `lost`, `silent`: how often a transaction is slow, is lost before its commit, and how often a node does not
     hear at once that others have written. `doubt`: how often nobody can tell whether a commit stands, as when another
@@ -49,7 +50,7 @@ class Weather(Faults):
         self.doubt = 0.0
 
     def calm(self) -> None:
-        self.slow = self.lost = self.silent = self.doubt = 0.0
+        self.slow = self.lost = self.doubt = 0.0
 
     def _delay_s(self) -> float:
         if self.slow and self._rng.random() < self.slow:
@@ -123,11 +124,12 @@ class SimulatedPulse(Pulse):
             await asyncio.sleep(lease_s / 2)
             if not self._host.session:
                 continue
+            beats = self._tasks.take_beats()
             request = Heartbeat(
                 org=self._host.org,
                 session=self._host.session,
                 lease_s=lease_s,
-                tasks=self._tasks.take_beats(),
+                tasks=beats,
                 running=self._tasks.tokens(),
             )
             try:
@@ -137,6 +139,7 @@ class SimulatedPulse(Pulse):
                 return
             except (TimeoutError, Unavailable):
                 continue
+            self._tasks.confirm(beats)
             if not answer.alive:
                 self._lost(request.session)
             elif answer.stale:

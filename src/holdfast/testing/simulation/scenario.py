@@ -162,10 +162,8 @@ class Scenario:
 
     async def _run(self) -> list[Violation]:
         rng = self.rng
-        for _ in range(rng.choice((1, 2, 2, 2, 3))):
-            self._new_node()
-        while not any(node.up for node in self.nodes):  # noqa: ASYNC110 - time is virtual
-            await asyncio.sleep(0.01)
+        starting = [self._new_node() for _ in range(rng.choice((1, 2, 2, 2, 3)))]
+        await asyncio.wait(starting, return_when=asyncio.FIRST_COMPLETED)
         callers = self._callers()
         faults = [asyncio.ensure_future(self._fault()) for _ in range(rng.choice((0, 0, 1, 1, 2)))]
         await asyncio.gather(*faults)
@@ -232,7 +230,7 @@ class Scenario:
 
     # --- nodes and faults ---
 
-    def _new_node(self) -> Node:
+    def _new_node(self) -> asyncio.Task[None]:
         self._made += 1
         node = Node(
             f"n{self._made}",
@@ -246,8 +244,7 @@ class Scenario:
         )
         self.nodes.append(node)
         self.ledger.note(f"{node.name} starts")
-        node.start()
-        return node
+        return node.start()
 
     def _known_nodes(self) -> list[Node]:
         """Those that callers know of: one that stands still takes calls, and does not answer."""

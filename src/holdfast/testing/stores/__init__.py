@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from holdfast.testing.stores.bench import Bench, OpenStore
 from holdfast.testing.stores.claiming import Claiming
+from holdfast.testing.stores.deletions import Deletions
 from holdfast.testing.stores.deliveries import Deliveries
 from holdfast.testing.stores.failing import Failing
 from holdfast.testing.stores.family import Family
@@ -21,8 +22,10 @@ from holdfast.testing.stores.keys import Keys
 from holdfast.testing.stores.listing import Listing
 from holdfast.testing.stores.loading import Loading
 from holdfast.testing.stores.messages import Promises, PublishedEvents, Subscriptions
+from holdfast.testing.stores.pauses import Pauses
 from holdfast.testing.stores.reading import Reading
 from holdfast.testing.stores.sharing import Sharing
+from holdfast.testing.stores.task_output import TaskOutput
 from holdfast.testing.stores.writing import Writing
 
 __all__ = ["Bench", "OpenStore", "StoreConformance"]
@@ -42,5 +45,8 @@ class StoreConformance(
     PublishedEvents,
     Deliveries,
     Keys,
+    TaskOutput,
+    Pauses,
+    Deletions,
 ):
     """Everything a store promises to the engine."""

@@ -26,7 +26,8 @@ from holdfast.testing.stores.records import (
 
 class Reading:
     async def test_definitions_and_workers_are_listed(self, open_store: OpenStore) -> None:
-        """By kind with the version registered last first; sessions with the youngest first; of one org alone."""
+        """By kind with the version registered last first, without the engine's own; sessions with the youngest first;
+        of one org alone."""
         bench = await Bench.opened(open_store)
         made = [
             DefinitionRow(org=org, kind=kind, version=version, build="b", registered_at=START + at)
@@ -35,6 +36,7 @@ class Reading:
                 (ORG, "a", "1", 2),
                 (ORG, "a", "2", 3),
                 (OTHER_ORG, "a", "1", 4),
+                (ORG, "holdfast.task", "1", 5),
             )
         ]
         old, young = a_worker("w-1", started_at=START), a_worker("w-2", started_at=START + 1)

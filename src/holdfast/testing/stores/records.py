@@ -8,7 +8,7 @@ from msgspec import Raw
 
 from holdfast.model import events as ev
 from holdfast.model.events import EventBody, HistoryEvent
-from holdfast.model.executions import Execution, Ready, State, StuckReason, TaskRow, TimerRow, WorkerRow
+from holdfast.model.executions import Execution, OutputRow, Ready, State, StuckReason, TaskRow, TimerRow, WorkerRow
 from holdfast.model.ids import execution_id
 from holdfast.model.values import Delivery, Failure, RetryPolicy, Settlement, TaskTimeouts, Wait
 from holdfast.testing.stores.bench import START
@@ -113,7 +113,13 @@ def a_full_task(execution: Execution) -> TaskRow:
         due_at=START + 5,
         details=Raw(b"[1, 2]"),
         progress=0.5,
+        output_seq=12,
     )
+
+
+def an_output(execution: Execution, seq: int, task_no: int = 1, **fields: Any) -> OutputRow:
+    defaults: dict[str, Any] = {"attempt": 1, "at": START + seq, "data": Raw(b'{"n": %d, "u": "\xc3\xbc"}' % seq)}
+    return OutputRow(execution_id=execution.id, task_no=task_no, seq=seq, **(defaults | fields))
 
 
 def a_timer(execution: Execution, timer_no: int = 1, fire_at: int = START + 10) -> TimerRow:

@@ -515,7 +515,7 @@ class Trigger(_message.Message):
     def __init__(self, workflow_kind: _Optional[str] = ..., workflow_version: _Optional[str] = ..., key: _Optional[str] = ..., queue: _Optional[str] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SessionOpened(_message.Message):
-    __slots__ = ("session", "proof", "resumed", "now", "max_message_bytes", "max_whole_bytes", "org_id")
+    __slots__ = ("session", "proof", "resumed", "now", "max_message_bytes", "max_whole_bytes", "org_id", "max_output_bytes", "max_output_chunks")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     PROOF_FIELD_NUMBER: _ClassVar[int]
     RESUMED_FIELD_NUMBER: _ClassVar[int]
@@ -523,6 +523,8 @@ class SessionOpened(_message.Message):
     MAX_MESSAGE_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAX_WHOLE_BYTES_FIELD_NUMBER: _ClassVar[int]
     ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    MAX_OUTPUT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MAX_OUTPUT_CHUNKS_FIELD_NUMBER: _ClassVar[int]
     session: str
     proof: bytes
     resumed: bool
@@ -530,7 +532,9 @@ class SessionOpened(_message.Message):
     max_message_bytes: int
     max_whole_bytes: int
     org_id: str
-    def __init__(self, session: _Optional[str] = ..., proof: _Optional[bytes] = ..., resumed: _Optional[bool] = ..., now: _Optional[int] = ..., max_message_bytes: _Optional[int] = ..., max_whole_bytes: _Optional[int] = ..., org_id: _Optional[str] = ...) -> None: ...
+    max_output_bytes: int
+    max_output_chunks: int
+    def __init__(self, session: _Optional[str] = ..., proof: _Optional[bytes] = ..., resumed: _Optional[bool] = ..., now: _Optional[int] = ..., max_message_bytes: _Optional[int] = ..., max_whole_bytes: _Optional[int] = ..., org_id: _Optional[str] = ..., max_output_bytes: _Optional[int] = ..., max_output_chunks: _Optional[int] = ...) -> None: ...
 
 class Error(_message.Message):
     __slots__ = ("code", "message", "details")
@@ -601,7 +605,7 @@ class News(_message.Message):
     def __init__(self, workflow_execution_id: _Optional[str] = ..., last_sequence: _Optional[int] = ..., events: _Optional[_Iterable[_Union[HistoryEvent, _Mapping]]] = ...) -> None: ...
 
 class TaskWork(_message.Message):
-    __slots__ = ("workflow_execution_id", "task_no", "kind", "token", "input", "start_to_close_seconds", "schedule_to_close_seconds", "heartbeat_seconds", "scheduled_at", "started_at", "details", "token_key")
+    __slots__ = ("workflow_execution_id", "task_no", "kind", "token", "input", "start_to_close_seconds", "schedule_to_close_seconds", "heartbeat_seconds", "scheduled_at", "started_at", "details", "token_key", "output_sequence")
     WORKFLOW_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
     TASK_NO_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
@@ -614,6 +618,7 @@ class TaskWork(_message.Message):
     STARTED_AT_FIELD_NUMBER: _ClassVar[int]
     DETAILS_FIELD_NUMBER: _ClassVar[int]
     TOKEN_KEY_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     workflow_execution_id: str
     task_no: int
     kind: str
@@ -626,7 +631,8 @@ class TaskWork(_message.Message):
     started_at: int
     details: bytes
     token_key: bytes
-    def __init__(self, workflow_execution_id: _Optional[str] = ..., task_no: _Optional[int] = ..., kind: _Optional[str] = ..., token: _Optional[_Union[Token, _Mapping]] = ..., input: _Optional[bytes] = ..., start_to_close_seconds: _Optional[float] = ..., schedule_to_close_seconds: _Optional[float] = ..., heartbeat_seconds: _Optional[float] = ..., scheduled_at: _Optional[int] = ..., started_at: _Optional[int] = ..., details: _Optional[bytes] = ..., token_key: _Optional[bytes] = ...) -> None: ...
+    output_sequence: int
+    def __init__(self, workflow_execution_id: _Optional[str] = ..., task_no: _Optional[int] = ..., kind: _Optional[str] = ..., token: _Optional[_Union[Token, _Mapping]] = ..., input: _Optional[bytes] = ..., start_to_close_seconds: _Optional[float] = ..., schedule_to_close_seconds: _Optional[float] = ..., heartbeat_seconds: _Optional[float] = ..., scheduled_at: _Optional[int] = ..., started_at: _Optional[int] = ..., details: _Optional[bytes] = ..., token_key: _Optional[bytes] = ..., output_sequence: _Optional[int] = ...) -> None: ...
 
 class TaskStop(_message.Message):
     __slots__ = ("workflow_execution_id", "task_no", "attempt", "reason")
@@ -773,30 +779,42 @@ class ParkTurn(_message.Message):
     def __init__(self, workflow_execution_id: _Optional[str] = ..., token: _Optional[_Union[Token, _Mapping]] = ..., reason: _Optional[bytes] = ...) -> None: ...
 
 class CompleteTask(_message.Message):
-    __slots__ = ("workflow_execution_id", "task_no", "token", "result")
+    __slots__ = ("workflow_execution_id", "task_no", "token", "result", "output")
     WORKFLOW_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
     TASK_NO_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
     RESULT_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
     workflow_execution_id: str
     task_no: int
     token: Token
     result: bytes
-    def __init__(self, workflow_execution_id: _Optional[str] = ..., task_no: _Optional[int] = ..., token: _Optional[_Union[Token, _Mapping]] = ..., result: _Optional[bytes] = ...) -> None: ...
+    output: _containers.RepeatedCompositeFieldContainer[OutputChunk]
+    def __init__(self, workflow_execution_id: _Optional[str] = ..., task_no: _Optional[int] = ..., token: _Optional[_Union[Token, _Mapping]] = ..., result: _Optional[bytes] = ..., output: _Optional[_Iterable[_Union[OutputChunk, _Mapping]]] = ...) -> None: ...
+
+class OutputChunk(_message.Message):
+    __slots__ = ("sequence", "data")
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    sequence: int
+    data: bytes
+    def __init__(self, sequence: _Optional[int] = ..., data: _Optional[bytes] = ...) -> None: ...
 
 class FailTask(_message.Message):
-    __slots__ = ("workflow_execution_id", "task_no", "token", "failure", "details")
+    __slots__ = ("workflow_execution_id", "task_no", "token", "failure", "details", "output")
     WORKFLOW_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
     TASK_NO_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
     FAILURE_FIELD_NUMBER: _ClassVar[int]
     DETAILS_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
     workflow_execution_id: str
     task_no: int
     token: Token
     failure: bytes
     details: bytes
-    def __init__(self, workflow_execution_id: _Optional[str] = ..., task_no: _Optional[int] = ..., token: _Optional[_Union[Token, _Mapping]] = ..., failure: _Optional[bytes] = ..., details: _Optional[bytes] = ...) -> None: ...
+    output: _containers.RepeatedCompositeFieldContainer[OutputChunk]
+    def __init__(self, workflow_execution_id: _Optional[str] = ..., task_no: _Optional[int] = ..., token: _Optional[_Union[Token, _Mapping]] = ..., failure: _Optional[bytes] = ..., details: _Optional[bytes] = ..., output: _Optional[_Iterable[_Union[OutputChunk, _Mapping]]] = ...) -> None: ...
 
 class IssueTaskToken(_message.Message):
     __slots__ = ("workflow_execution_id", "task_no", "token", "token_hash")
@@ -811,18 +829,20 @@ class IssueTaskToken(_message.Message):
     def __init__(self, workflow_execution_id: _Optional[str] = ..., task_no: _Optional[int] = ..., token: _Optional[_Union[Token, _Mapping]] = ..., token_hash: _Optional[str] = ...) -> None: ...
 
 class DeferTask(_message.Message):
-    __slots__ = ("workflow_execution_id", "task_no", "token", "token_hash", "details")
+    __slots__ = ("workflow_execution_id", "task_no", "token", "token_hash", "details", "output")
     WORKFLOW_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
     TASK_NO_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
     TOKEN_HASH_FIELD_NUMBER: _ClassVar[int]
     DETAILS_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
     workflow_execution_id: str
     task_no: int
     token: Token
     token_hash: str
     details: bytes
-    def __init__(self, workflow_execution_id: _Optional[str] = ..., task_no: _Optional[int] = ..., token: _Optional[_Union[Token, _Mapping]] = ..., token_hash: _Optional[str] = ..., details: _Optional[bytes] = ...) -> None: ...
+    output: _containers.RepeatedCompositeFieldContainer[OutputChunk]
+    def __init__(self, workflow_execution_id: _Optional[str] = ..., task_no: _Optional[int] = ..., token: _Optional[_Union[Token, _Mapping]] = ..., token_hash: _Optional[str] = ..., details: _Optional[bytes] = ..., output: _Optional[_Iterable[_Union[OutputChunk, _Mapping]]] = ...) -> None: ...
 
 class Heartbeat(_message.Message):
     __slots__ = ("lease_seconds", "tasks", "running")
@@ -835,18 +855,20 @@ class Heartbeat(_message.Message):
     def __init__(self, lease_seconds: _Optional[float] = ..., tasks: _Optional[_Iterable[_Union[TaskBeat, _Mapping]]] = ..., running: _Optional[_Iterable[_Union[Attempt, _Mapping]]] = ...) -> None: ...
 
 class TaskBeat(_message.Message):
-    __slots__ = ("workflow_execution_id", "task_no", "token", "details", "progress")
+    __slots__ = ("workflow_execution_id", "task_no", "token", "details", "progress", "output")
     WORKFLOW_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
     TASK_NO_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
     DETAILS_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
     workflow_execution_id: str
     task_no: int
     token: Token
     details: bytes
     progress: float
-    def __init__(self, workflow_execution_id: _Optional[str] = ..., task_no: _Optional[int] = ..., token: _Optional[_Union[Token, _Mapping]] = ..., details: _Optional[bytes] = ..., progress: _Optional[float] = ...) -> None: ...
+    output: _containers.RepeatedCompositeFieldContainer[OutputChunk]
+    def __init__(self, workflow_execution_id: _Optional[str] = ..., task_no: _Optional[int] = ..., token: _Optional[_Union[Token, _Mapping]] = ..., details: _Optional[bytes] = ..., progress: _Optional[float] = ..., output: _Optional[_Iterable[_Union[OutputChunk, _Mapping]]] = ...) -> None: ...
 
 class Attempt(_message.Message):
     __slots__ = ("workflow_execution_id", "task_no", "token")

@@ -81,6 +81,7 @@ def _complete_task_message(report: wk.CompleteTask, request_id: int) -> pb.Reque
         task_no=report.task_no,
         token=token_message(report.token),
         result=bytes(report.result),
+        output=_output_messages(report.output),
     )
     return pb.Request(id=request_id, complete_task=part)
 
@@ -92,8 +93,13 @@ def _fail_task_message(report: wk.FailTask, request_id: int) -> pb.Request:
         token=token_message(report.token),
         failure=record_bytes(report.failure),
         details=None if report.details is None else bytes(report.details),
+        output=_output_messages(report.output),
     )
     return pb.Request(id=request_id, fail_task=part)
+
+
+def _output_messages(chunks: tuple[wk.OutputChunk, ...]) -> list[pb.OutputChunk]:
+    return [pb.OutputChunk(sequence=chunk.seq, data=bytes(chunk.data)) for chunk in chunks]
 
 
 def _issue_message(report: wk.IssueTaskToken, request_id: int) -> pb.Request:
@@ -113,6 +119,7 @@ def _defer_message(report: wk.DeferTask, request_id: int) -> pb.Request:
         token=token_message(report.token),
         token_hash=report.token_hash,
         details=None if report.details is None else bytes(report.details),
+        output=_output_messages(report.output),
     )
     return pb.Request(id=request_id, defer_task=part)
 
@@ -133,6 +140,7 @@ def _beat_message(beat: wk.TaskBeat) -> pb.TaskBeat:
         token=token_message(beat.token),
         details=None if beat.details is None else bytes(beat.details),
         progress=beat.progress,
+        output=_output_messages(beat.output),
     )
 
 
@@ -232,12 +240,15 @@ def _attempt(part: Any, org: str) -> dict[str, Any]:
 
 
 def _complete_task(part: pb.CompleteTask, org: str, session: str) -> wk.CompleteTask:
-    return wk.CompleteTask(**_attempt(part, org), session=session, result=payload(part.result, "result"))
+    result = payload(part.result, "result")
+    return wk.CompleteTask(**_attempt(part, org), session=session, result=result, output=_output(part))
 
 
 def _fail_task(part: pb.FailTask, org: str, session: str) -> wk.FailTask:
     failure = record(part.failure, _FAILURE, "failure")
-    return wk.FailTask(**_attempt(part, org), session=session, failure=failure, details=_details(part))
+    return wk.FailTask(
+        **_attempt(part, org), session=session, failure=failure, details=_details(part), output=_output(part)
+    )
 
 
 def _issue(part: pb.IssueTaskToken, org: str, _: str) -> wk.IssueTaskToken:
@@ -246,7 +257,9 @@ def _issue(part: pb.IssueTaskToken, org: str, _: str) -> wk.IssueTaskToken:
 
 def _defer(part: pb.DeferTask, org: str, session: str) -> wk.DeferTask:
     made = _hash(part.token_hash)
-    return wk.DeferTask(**_attempt(part, org), session=session, token_hash=made, details=_details(part))
+    return wk.DeferTask(
+        **_attempt(part, org), session=session, token_hash=made, details=_details(part), output=_output(part)
+    )
 
 
 def _hash(text: str) -> str:
@@ -257,6 +270,12 @@ def _hash(text: str) -> str:
 
 def _details(part: Any) -> Any:
     return payload(part.details, "details") if part.HasField("details") else None
+
+
+def _output(part: Any) -> tuple[wk.OutputChunk, ...]:
+    return tuple(
+        [wk.OutputChunk(_number(chunk.sequence, "output"), payload(chunk.data, "output")) for chunk in part.output]
+    )
 
 
 def _heartbeat(part: pb.Heartbeat, org: str, session: str) -> wk.Heartbeat:
@@ -279,6 +298,7 @@ def _beat(part: pb.TaskBeat) -> wk.TaskBeat:
         token=_token(part.token),
         details=_details(part),
         progress=progress,
+        output=_output(part),
     )
 
 

@@ -80,6 +80,7 @@ def _task_message(work: TaskWork, token_key: TokenKey) -> pb.Work:
             started_at=work.started_at,
             details=None if work.details is None else bytes(work.details),
             token_key=token_key(work.execution_id),
+            output_sequence=work.output_seq,
         )
     )
 
@@ -186,6 +187,7 @@ def _task(part: pb.TaskWork) -> TaskWork:
         scheduled_at=part.scheduled_at,
         started_at=part.started_at,
         details=Raw(part.details) if part.HasField("details") else None,
+        output_seq=part.output_sequence,
     )
 
 

@@ -68,6 +68,19 @@ class KeyList(View, frozen=True, kw_only=True):
     keys: tuple[KeyView, ...]
 
 
+class DeleteOrgBody(Body, frozen=True, kw_only=True):
+    """`confirm` is the org's name once more."""
+
+    confirm: str
+
+
+class OrgDeletedView(View, frozen=True, kw_only=True):
+    """Its keys are dead; its rows are being removed."""
+
+    org: str
+    closed_at: datetime
+
+
 class AuditView(View, frozen=True, kw_only=True):
     """One act. `actor` is a key's id, or `operator`."""
 

@@ -143,6 +143,7 @@ def read_task(view: TaskView, org: str) -> TaskRow:
         progress=view.progress,
         last_failure=read_failure(view.last_failure),
         deferred=view.deferred,
+        output_seq=view.output_sequence,
     )
 
 

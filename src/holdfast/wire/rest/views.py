@@ -183,7 +183,7 @@ class UpdateView(View, frozen=True, kw_only=True):
 
 
 class TaskView(View, frozen=True, kw_only=True):
-    """A task that is not finished."""
+    """A task that is not finished. `output_sequence` is the number of the last thing it has said."""
 
     workflow_execution_id: str
     task_number: int
@@ -204,6 +204,7 @@ class TaskView(View, frozen=True, kw_only=True):
     progress: float | None = None
     last_failure: FailureView | None = None
     deferred: bool = False
+    output_sequence: int = 0
 
 
 class TaskList(View, frozen=True, kw_only=True):
@@ -398,6 +399,7 @@ def task_view(row: TaskRow) -> TaskView:
         progress=row.progress,
         last_failure=failure_view(row.last_failure),
         deferred=row.deferred,
+        output_sequence=row.output_seq,
     )
 
 

@@ -144,7 +144,8 @@ async def test_a_cursor_of_another_list_is_refused_a19(door):
     other_org = await door.get(f"/api/orgs/other/workflow-executions?limit=1&cursor={cursor}")
     edited = await door.get(f"{EXECUTIONS}?limit=1&cursor={cursor[:-4]}AAAA")
 
-    assert [(422, "invalid_cursor")] * 3 == [(a.status, a.json["code"]) for a in (other_list, other_org, edited)]
+    answers = (other_list, other_org, edited)
+    assert [(422, "invalid_cursor", "cursor")] * 3 == [(a.status, a.json["code"], a.json["field"]) for a in answers]
 
 
 async def test_queries_and_updates(door):

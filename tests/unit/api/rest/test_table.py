@@ -16,20 +16,24 @@ from holdfast.api.rest.openapi import openapi
 from holdfast.api.rest.routing import Router
 from holdfast.contract.deployments import Deployments
 from holdfast.contract.executions import Executions
+from holdfast.contract.explanations import Explanations
 from holdfast.contract.feeds import Feeds
 from holdfast.contract.keys import Keys
 from holdfast.contract.messages import Messages
+from holdfast.contract.tasks import Tasks
 from holdfast.errors import HoldfastError, MethodNotAllowed, RouteNotFound, _all_of
 
 NOUNS = {
     "executions": Executions,
     "messages": Messages,
+    "tasks": Tasks,
     "feeds": Feeds,
     "keys": Keys,
     "deployments": Deployments,
+    "explanations": Explanations,
 }
-# Orgs are made by whoever has the database; a door asks and records for itself.
-NOT_OFFERED = {"keys.create_org", "keys.close_org", "keys.orgs", "keys.record", "keys.any"}
+# Orgs are made by whoever has the database; a door asks and records for itself; to follow is feeds.history to it.
+NOT_OFFERED = {"keys.create_org", "keys.close_org", "keys.orgs", "keys.record", "keys.any", "executions.follow"}
 
 
 @pytest.fixture(scope="module")
@@ -134,5 +138,5 @@ def test_other_paths_are_not_found(path):
 
 
 def test_another_method_is_told_which_there_are():
-    with pytest.raises(MethodNotAllowed, match="GET, POST"):
+    with pytest.raises(MethodNotAllowed, match="GET, HEAD, POST"):
         ROUTER.find("PUT", b"/api/orgs/x/workflow-executions")

@@ -7,10 +7,21 @@ from typing import Any, Final
 
 from holdfast.api.operations import OPERATIONS
 from holdfast.api.rest.calls import Call
-from holdfast.api.rest.handlers import calls, deployments, executions, keys, messages, streams, system
+from holdfast.api.rest.handlers import (
+    calls,
+    deployments,
+    executions,
+    explanations,
+    keys,
+    messages,
+    streams,
+    system,
+    task_output,
+    tasks,
+)
 
 Handler = Callable[[Call], Coroutine[Any, Any, Any]]
-_MODULES: Final = (executions, calls, messages, deployments, keys, streams, system)
+_MODULES: Final = (executions, calls, messages, deployments, explanations, keys, streams, system, task_output, tasks)
 
 
 def _find(name: str) -> Handler:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from holdfast.api.rest.calls import Call
-from holdfast.contract.deployments import Deployments
+from holdfast.contract.deployments import ChangePause, Deployments
 from holdfast.errors import RouteNotFound
+from holdfast.model.pauses import Pausable, PauseMode
 from holdfast.wire.rest import system_views as sv
 
 
@@ -27,3 +28,37 @@ async def list_workers(call: Call) -> sv.WorkerList:
 async def list_queues(call: Call) -> sv.QueueList:
     queues = await _of(call).queues(call.org, call.query.limit)
     return sv.QueueList(queues=tuple(sv.queue_view(queue) for queue in queues))
+
+
+async def pause_queue(call: Call) -> sv.PauseAnswerView:
+    return await _change(call, Pausable.QUEUE, PauseMode.PAUSED)
+
+
+async def resume_queue(call: Call) -> sv.PauseAnswerView:
+    return await _change(call, Pausable.QUEUE, None)
+
+
+async def pause_worker(call: Call) -> sv.PauseAnswerView:
+    return await _change(call, Pausable.WORKER, PauseMode.PAUSED)
+
+
+async def resume_worker(call: Call) -> sv.PauseAnswerView:
+    return await _change(call, Pausable.WORKER, None)
+
+
+async def drain_worker(call: Call) -> sv.PauseAnswerView:
+    return await _change(call, Pausable.WORKER, PauseMode.DRAINING)
+
+
+async def _change(call: Call, what: Pausable, mode: PauseMode | None) -> sv.PauseAnswerView:
+    name = call.path["queue" if what is Pausable.QUEUE else "worker_id"]
+    request = ChangePause(
+        org=call.org,
+        what=what,
+        name=name,
+        mode=mode,
+        reason=call.body.reason,
+        by=call.principal,
+        address=call.address,
+    )
+    return sv.pause_answer_view(name, await _of(call).change_pause(request))

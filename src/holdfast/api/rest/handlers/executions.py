@@ -94,7 +94,7 @@ def list_request(org: str, query: b.ListQuery | b.ListStreamQuery, cursor: str |
         kinds=query.workflow_kind,
         workflow_id=query.workflow_id,
         queue=query.queue,
-        metadata=tuple(sorted(_pair(text) for text in query.metadata)),
+        metadata=tuple(sorted(pair_of(text) for text in query.metadata)),
         created_from=micros_or_none(query.created_from),
         created_before=micros_or_none(query.created_before),
         cursor=cursor,
@@ -102,7 +102,7 @@ def list_request(org: str, query: b.ListQuery | b.ListStreamQuery, cursor: str |
     )
 
 
-def _pair(text: str) -> tuple[str, str]:
+def pair_of(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals:
         raise InvalidRequest(f"metadata is given as key=value, not {text!r:.100}", field="metadata")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast.api.rest.calls import Call
 from holdfast.contract import keys as ks
 from holdfast.wire.rest import key_views as kv
+from holdfast.wire.rest.times import instant
 
 
 async def create_key(call: Call) -> kv.KeyMadeView:
@@ -55,3 +56,9 @@ async def list_audit(call: Call) -> kv.AuditList:
 
 async def verify_audit(call: Call) -> kv.AuditCheckView:
     return kv.audit_check_view(await call.nouns.keys.verify_audit(call.org))
+
+
+async def delete_org(call: Call) -> kv.OrgDeletedView:
+    request = ks.DeleteOrg(slug=call.org, confirm=call.body.confirm, by=call.principal, address=call.address)
+    org = await call.nouns.keys.delete_org(request)
+    return kv.OrgDeletedView(org=org.slug, closed_at=instant(org.closed_at))

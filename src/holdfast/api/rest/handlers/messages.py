@@ -33,7 +33,7 @@ async def reject_promise(call: Call) -> mv.SettledView:
         ms.SettlePromise(
             org=call.org,
             promise_id=body.promise_id,
-            failure=_failure(body.error),
+            failure=failure_of_body(body.error),
             allow_early=body.allow_early,
             request_id=call.request_id(),
             ttl_s=body.idempotency_key_ttl_seconds,
@@ -92,19 +92,20 @@ def _one_of(body: b.CompleteBody | b.CompleteNamedBody) -> Failure | None:
         return None
     if bytes(body.result) != bytes(NULL):
         raise InvalidRequest("a promise is settled with a result or an error, not with both", field="error")
-    return _failure(body.error)
+    return failure_of_body(body.error)
 
 
-def _failure(error: str | b.Rejection) -> Failure:
+def failure_of_body(error: str | b.Rejection, text_type: str = "PromiseRejected") -> Failure:
+    """`text_type` is the type of an error that is a text alone."""
     if isinstance(error, str):
-        return Failure(type="PromiseRejected", message=error)
+        return Failure(type=text_type, message=error)
     return Failure(
         type=error.type,
         message=error.message,
         traceback=error.traceback,
         code=error.code,
         non_retryable=error.non_retryable,
-        cause=None if error.cause is None else _failure(error.cause),
+        cause=None if error.cause is None else failure_of_body(error.cause),
     )
 
 

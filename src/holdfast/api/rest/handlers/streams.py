@@ -27,13 +27,14 @@ END: Final = b"event: end\ndata: {}\n\n"
 
 
 async def stream_history(call: Call) -> Stream:
-    after = _last_event_id(call)
+    after = last_event_id(call)
     # Unknown executions are refused before the stream begins.
     await call.nouns.executions.get(call.org, call.execution_id)
     return Stream(_history(call, after))
 
 
-def _last_event_id(call: Call) -> int:
+def last_event_id(call: Call) -> int:
+    """The number after which a reader goes on."""
     text = call.last_event_id
     if text is None:
         after: int = call.query.after

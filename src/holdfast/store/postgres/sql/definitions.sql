@@ -11,6 +11,7 @@ JOIN holdfast_definitions AS d ON d.org = wanted.org AND d.kind = wanted.kind
 ORDER BY d.org, d.kind, d.version;
 
 -- name: of_org
--- What is deployed in an org, the version registered last first.
-SELECT org, kind, version, build, registered_at FROM holdfast_definitions WHERE org = $1::text
+-- What is deployed in an org, the version registered last first. The engine's own kinds are left out.
+SELECT org, kind, version, build, registered_at FROM holdfast_definitions
+WHERE org = $1::text AND NOT starts_with(kind, 'holdfast.')
 ORDER BY kind, registered_at DESC, version LIMIT $2::bigint;

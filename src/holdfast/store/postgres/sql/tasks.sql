@@ -1,26 +1,29 @@
 -- name: insert
 -- New tasks; a number that is taken is an error.
 INSERT INTO holdfast_tasks (execution_id, task_no, org, kind, queue, priority, input, retry, timeouts, scheduled_at,
-    not_before_at, attempt, nonce, worker, started_at, heartbeat_at, due_at, details, progress, last_failure, deferred)
+    not_before_at, attempt, nonce, worker, started_at, heartbeat_at, due_at, details, progress, last_failure, deferred,
+    output_seq)
 SELECT execution_id, task_no, org, kind, queue, priority, input, retry, timeouts, scheduled_at, not_before_at, attempt,
     nonce, NULLIF(worker, ''), started_at, heartbeat_at, due_at, NULLIF(details, ''), progress,
-    NULLIF(last_failure, ''), deferred = 1
+    NULLIF(last_failure, ''), deferred = 1, output_seq
 FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[],
     $9::text[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::text[], $15::bigint[], $16::bigint[],
-    $17::bigint[], $18::text[], $19::float8[], $20::text[], $21::bigint[])
+    $17::bigint[], $18::text[], $19::float8[], $20::text[], $21::bigint[], $22::bigint[])
     AS n (execution_id, task_no, org, kind, queue, priority, input, retry, timeouts, scheduled_at, not_before_at,
-        attempt, nonce, worker, started_at, heartbeat_at, due_at, details, progress, last_failure, deferred);
+        attempt, nonce, worker, started_at, heartbeat_at, due_at, details, progress, last_failure, deferred,
+        output_seq);
 
 -- name: update
 -- Tasks that changed; what was asked for (kind, input, retry, time-outs) never does.
 UPDATE holdfast_tasks AS t SET queue = n.queue, priority = n.priority, not_before_at = n.not_before_at,
     attempt = n.attempt, nonce = n.nonce, worker = NULLIF(n.worker, ''), started_at = n.started_at,
     heartbeat_at = n.heartbeat_at, due_at = n.due_at, details = NULLIF(n.details, ''), progress = n.progress,
-    last_failure = NULLIF(n.last_failure, ''), deferred = n.deferred = 1
+    last_failure = NULLIF(n.last_failure, ''), deferred = n.deferred = 1, output_seq = n.output_seq
 FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::text[],
-    $9::bigint[], $10::bigint[], $11::bigint[], $12::text[], $13::float8[], $14::text[], $15::bigint[])
+    $9::bigint[], $10::bigint[], $11::bigint[], $12::text[], $13::float8[], $14::text[], $15::bigint[],
+    $16::bigint[])
     AS n (execution_id, task_no, queue, priority, not_before_at, attempt, nonce, worker, started_at, heartbeat_at,
-        due_at, details, progress, last_failure, deferred)
+        due_at, details, progress, last_failure, deferred, output_seq)
 WHERE t.execution_id = n.execution_id AND t.task_no = n.task_no;
 
 -- name: delete
@@ -36,7 +39,7 @@ DELETE FROM holdfast_tasks WHERE execution_id = ANY ($1::text[]);
 -- Tasks by execution and number.
 SELECT t.execution_id, t.task_no, t.org, t.kind, t.queue, t.priority, t.input, t.retry, t.timeouts, t.scheduled_at,
     t.not_before_at, t.attempt, t.nonce, t.worker, t.started_at, t.heartbeat_at, t.due_at, t.details, t.progress,
-    t.last_failure, t.deferred
+    t.last_failure, t.deferred, t.output_seq
 FROM unnest($1::text[], $2::bigint[]) AS wanted (execution_id, task_no)
 JOIN holdfast_tasks AS t ON t.execution_id = wanted.execution_id AND t.task_no = wanted.task_no;
 
@@ -77,8 +80,15 @@ SELECT execution_id, task_no FROM holdfast_tasks WHERE worker = ANY ($1::text[])
 -- name: of_execution
 -- The unfinished tasks of one execution.
 SELECT execution_id, task_no, org, kind, queue, priority, input, retry, timeouts, scheduled_at, not_before_at, attempt,
-    nonce, worker, started_at, heartbeat_at, due_at, details, progress, last_failure, deferred
+    nonce, worker, started_at, heartbeat_at, due_at, details, progress, last_failure, deferred,
+    output_seq
 FROM holdfast_tasks WHERE execution_id = $2::text AND org = $1::text ORDER BY task_no;
+
+-- name: one
+-- One unfinished task.
+SELECT execution_id, task_no, org, kind, queue, priority, input, retry, timeouts, scheduled_at, not_before_at, attempt,
+    nonce, worker, started_at, heartbeat_at, due_at, details, progress, last_failure, deferred, output_seq
+FROM holdfast_tasks WHERE execution_id = $2::text AND task_no = $3::bigint AND org = $1::text;
 
 -- name: backlog
 -- How many tasks of each queue wait for a worker now, and since when; the fullest queues first.

@@ -11,6 +11,7 @@ CROSS JOIN holdfast_definitions ON org = wanted.column1 AND kind = wanted.column
 ORDER BY org, kind, version;
 
 -- name: of_org
--- What is deployed in an org, the version registered last first.
-SELECT org, kind, version, build, registered_at FROM holdfast_definitions WHERE org = ?
+-- What is deployed in an org, the version registered last first. The engine's own kinds are left out.
+SELECT org, kind, version, build, registered_at FROM holdfast_definitions
+WHERE org = ? AND substr(kind, 1, 9) <> 'holdfast.'
 ORDER BY kind, registered_at DESC, version LIMIT ?;

@@ -1,19 +1,21 @@
 -- name: insert
 -- New tasks; a number that is taken is an error.
 INSERT INTO holdfast_tasks (execution_id, task_no, org, kind, queue, priority, input, retry, timeouts, scheduled_at,
-    not_before_at, attempt, nonce, worker, started_at, heartbeat_at, due_at, details, progress, last_failure, deferred)
-VALUES /*row*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULLIF(?, ''), ?, ?, ?, NULLIF(?, ''), ?, NULLIF(?, ''), ?)/*end*/;
+    not_before_at, attempt, nonce, worker, started_at, heartbeat_at, due_at, details, progress, last_failure, deferred,
+    output_seq)
+VALUES /*row*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULLIF(?, ''), ?, ?, ?, NULLIF(?, ''), ?, NULLIF(?, ''), ?, ?)/*end*/;
 
 -- name: update
 -- Tasks that changed; what was asked for (kind, input, retry, time-outs) never does.
 INSERT INTO holdfast_tasks (execution_id, task_no, org, kind, queue, priority, input, retry, timeouts, scheduled_at,
-    not_before_at, attempt, nonce, worker, started_at, heartbeat_at, due_at, details, progress, last_failure, deferred)
-VALUES /*row*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULLIF(?, ''), ?, ?, ?, NULLIF(?, ''), ?, NULLIF(?, ''), ?)/*end*/
+    not_before_at, attempt, nonce, worker, started_at, heartbeat_at, due_at, details, progress, last_failure, deferred,
+    output_seq)
+VALUES /*row*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULLIF(?, ''), ?, ?, ?, NULLIF(?, ''), ?, NULLIF(?, ''), ?, ?)/*end*/
 ON CONFLICT (execution_id, task_no) DO UPDATE SET queue = excluded.queue, priority = excluded.priority,
     not_before_at = excluded.not_before_at, attempt = excluded.attempt, nonce = excluded.nonce,
     worker = excluded.worker, started_at = excluded.started_at, heartbeat_at = excluded.heartbeat_at,
     due_at = excluded.due_at, details = excluded.details, progress = excluded.progress,
-    last_failure = excluded.last_failure, deferred = excluded.deferred;
+    last_failure = excluded.last_failure, deferred = excluded.deferred, output_seq = excluded.output_seq;
 
 -- name: delete
 -- Tasks that are finished.
@@ -27,15 +29,22 @@ DELETE FROM holdfast_tasks WHERE execution_id IN (VALUES /*row*/(?)/*end*/);
 -- Tasks by execution and number.
 SELECT execution_id, task_no, org, kind, queue, priority, CAST(input AS BLOB), CAST(retry AS BLOB),
     CAST(timeouts AS BLOB), scheduled_at, not_before_at, attempt, nonce, worker, started_at, heartbeat_at, due_at,
-    CAST(details AS BLOB), progress, CAST(last_failure AS BLOB), deferred
+    CAST(details AS BLOB), progress, CAST(last_failure AS BLOB), deferred, output_seq
 FROM (VALUES /*row*/(?, ?)/*end*/) AS wanted
 CROSS JOIN holdfast_tasks ON execution_id = wanted.column1 AND task_no = wanted.column2;
+
+-- name: one
+-- One unfinished task.
+SELECT execution_id, task_no, org, kind, queue, priority, CAST(input AS BLOB), CAST(retry AS BLOB),
+    CAST(timeouts AS BLOB), scheduled_at, not_before_at, attempt, nonce, worker, started_at, heartbeat_at, due_at,
+    CAST(details AS BLOB), progress, CAST(last_failure AS BLOB), deferred, output_seq
+FROM holdfast_tasks WHERE execution_id = ? AND task_no = ? AND org = ?;
 
 -- name: of_execution
 -- The unfinished tasks of one execution.
 SELECT execution_id, task_no, org, kind, queue, priority, CAST(input AS BLOB), CAST(retry AS BLOB),
     CAST(timeouts AS BLOB), scheduled_at, not_before_at, attempt, nonce, worker, started_at, heartbeat_at, due_at,
-    CAST(details AS BLOB), progress, CAST(last_failure AS BLOB), deferred
+    CAST(details AS BLOB), progress, CAST(last_failure AS BLOB), deferred, output_seq
 FROM holdfast_tasks WHERE execution_id = ? AND org = ? ORDER BY task_no;
 
 -- name: claimable

@@ -1,4 +1,4 @@
-"""How many requests a second one caller may make."""
+"""How many requests a second one caller may make, at all doors together."""
 
 from __future__ import annotations
 

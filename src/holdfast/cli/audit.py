@@ -1,0 +1,75 @@
+"""`holdfast audit list` and `verify`: the record of acts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast.cli.doors import Door, connected
+from holdfast.cli.exits import ANSWER_IS_NO
+from holdfast.cli.key import run_on_keys
+
+if TYPE_CHECKING:
+    from holdfast.cli.keyrings import Keyring
+    from holdfast.cli.output import Shown
+    from holdfast.wire.rest.key_views import AuditView
+
+PAGE = 100
+
+
+@click.group()
+def audit() -> None:
+    """Look at the record of acts of an org, and check that nobody has changed it."""
+
+
+@audit.command("list")
+@click.option("--limit", "-n", type=click.IntRange(0), default=50, show_default=True, help="0 for all.")
+@connected
+def list_(door: Door, *, limit: int) -> None:
+    """List what was done with keys, queues, workers and the org itself, by whom and from where, the newest first. With
+    --json, one object on each line."""
+
+    async def run(keys: Keyring) -> list[AuditView]:
+        found: list[AuditView] = []
+        while not limit or len(found) < limit:
+            size = PAGE if not limit else min(PAGE, limit - len(found))
+            page = await keys.audit(found[-1].sequence if found else None, size)
+            found += page
+            if len(page) < size:
+                break
+        return found
+
+    found = run_on_keys(door, run)
+    if door.out.as_json:
+        for one in found:
+            door.out.item(one)
+        return
+    headers = ("#", "TIME", "ACTOR", "ACTION", "SUBJECT", "OUTCOME", "FROM", "DETAIL")
+    door.out.table(headers, [_row(one) for one in found], empty="nothing is recorded")
+
+
+def _row(act: AuditView) -> list[Shown]:
+    from holdfast.cli.output import Cell
+    from holdfast.cli.words import day_time
+    from holdfast.wire.rest.times import micros
+
+    outcome = Cell(act.outcome, "green" if act.outcome in {"done", "begun"} else "red")
+    time = Cell(day_time(micros(act.at)), "dim")
+    return [str(act.sequence), time, act.actor, act.action, act.subject, outcome, act.address, act.detail]
+
+
+@audit.command()
+@connected
+def verify(door: Door) -> None:
+    """Check that no row of the record is missing or was changed. Ends with 1 if one is.
+
+    A row is checked with the secret of the installation: on a database, it must be the one its nodes use.
+    """
+    check = run_on_keys(door, lambda keys: keys.verify_audit())
+    told = f"{check.rows} acts are as they were recorded"
+    if not check.whole:
+        told = f"act {check.first_bad} is missing or was changed, of {check.rows}"
+    door.out.answer(check, told)
+    if not check.whole:
+        raise click.exceptions.Exit(ANSWER_IS_NO)

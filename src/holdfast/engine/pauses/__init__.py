@@ -1,0 +1,1 @@
+"""Operations that pause queues and workers."""

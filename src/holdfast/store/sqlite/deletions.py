@@ -1,0 +1,79 @@
+"""Removing an org, a page in each transaction: first what its executions have, then they, then what is left."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Final
+
+from holdfast.store.protocol import Changes
+from holdfast.store.sqlite.statements import rows, statement
+
+_EXECUTIONS_OF = statement("deletions", "executions_of")
+_OWNED: Final = tuple(
+    rows("deletions", name)
+    for name in (
+        "ready",
+        "tasks",
+        "task_output",
+        "timers",
+        "subscriptions",
+        "promises",
+        "tokens",
+        "dead_letters",
+        "metadata",
+    )
+)
+_EVENTS_OF = statement("deletions", "events_of")
+_EXECUTIONS = rows("deletions", "executions")
+_OF_ORG: Final = tuple(
+    statement("deletions", name)
+    for name in (
+        "workflow_keys",
+        "definitions",
+        "requests",
+        "published",
+        "event_keys",
+        "dead_events",
+        "deliveries",
+        "event_triggers",
+        "workers",
+        "api_keys",
+        "pauses",
+        "early_promises",
+    )
+)
+_BEGIN = rows("deletions", "begin")
+_FINISH = rows("deletions", "finish")
+_ALL = statement("deletions", "all")
+_HOLDS_ANY = statement("deletions", "holds_any")
+
+
+def write_deletions(connection: sqlite3.Connection, changes: Changes) -> None:
+    for org, page in changes.purged_orgs.items():
+        _purge(connection, org, page)
+    _BEGIN.execute(connection, list(changes.deletions.items()))
+    _FINISH.delete(connection, [(org,) for org in changes.finished_deletions])
+
+
+def _purge(connection: sqlite3.Connection, org: str, page: int) -> None:
+    found = connection.execute(_EXECUTIONS_OF, (org, page)).fetchall()
+    for table in _OWNED:
+        table.delete(connection, found)
+    gone, left = list[tuple[str]](), page
+    for (execution_id,) in found:
+        left -= connection.execute(_EVENTS_OF, (execution_id, left)).rowcount
+        if left <= 0:
+            break
+        gone.append((execution_id,))
+    _EXECUTIONS.delete(connection, gone)
+    if not found:
+        for sql in _OF_ORG:
+            connection.execute(sql, (org, page))
+
+
+def deletions(connection: sqlite3.Connection) -> list[tuple[str, int]]:
+    return [(row[0], row[1]) for row in connection.execute(_ALL).fetchall()]
+
+
+def holds_any(connection: sqlite3.Connection, org: str) -> bool:
+    return bool(connection.execute(_HOLDS_ANY, (org,)).fetchone()[0])

@@ -1,0 +1,71 @@
+"""Removing an org, a page in each transaction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.store.protocol import Changes
+from holdfast.testing.memory.database import MemoryDatabase
+
+
+def write_deletions(database: MemoryDatabase, changes: Changes) -> None:
+    for org, page in changes.purged_orgs.items():
+        _purge(database, org, page)
+    for org, since_at in changes.deletions.items():
+        database.deletions.setdefault(org, since_at)
+    for org in changes.finished_deletions:
+        database.deletions.pop(org, None)
+
+
+def _purge(database: MemoryDatabase, org: str, page: int) -> None:
+    found = [key for key, head in database.heads.items() if head.org == org][:page]
+    gone = set(found)
+    by_key: tuple[dict[Any, Any], ...] = (
+        database.tasks,
+        database.timers,
+        database.dead_letters,
+        database.promises,
+        database.output,
+    )
+    for table in by_key:
+        _drop(table, lambda key, _: key[0] in gone)
+    _drop(database.subscriptions, lambda _, row: row.execution_id in gone)
+    _drop(database.tokens, lambda _, row: row.execution_id in gone)
+    for key in found:
+        database.ready.pop(key, None)
+        database.events.pop(key, None)
+        del database.heads[key]
+    if not found:
+        for table in _of_org(database):
+            for key in [key for key, row in table.items() if _org_of(key, row) == org][:page]:
+                del table[key]
+
+
+def _drop(table: dict[Any, Any], is_gone: Any) -> None:
+    for key in [key for key, row in table.items() if is_gone(key, row)]:
+        del table[key]
+
+
+def _of_org(database: MemoryDatabase) -> tuple[dict[Any, Any], ...]:
+    return (
+        database.workflow_keys,
+        database.definitions,
+        database.requests,
+        database.published,
+        database.event_keys,
+        database.dead_events,
+        database.deliveries,
+        database.triggers,
+        database.workers,
+        database.keys,
+        database.pauses,
+        database.promises,
+    )
+
+
+def _org_of(key: Any, row: Any) -> Any:
+    return getattr(row, "org", None) or key[0]
+
+
+def holds_any(database: MemoryDatabase, org: str) -> bool:
+    return any(_org_of(key, row) == org for table in (database.heads, *_of_org(database)) for key, row in table.items())

@@ -1,0 +1,123 @@
+"""Removing an org: page by page, all of it, and nothing of anybody else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.model.executions import DefinitionRow, RequestRow
+from holdfast.model.messages import DeadEvent, EventKeyRow, TriggerRow
+from holdfast.testing.stores.bench import START, Bench, OpenStore
+from holdfast.testing.stores.keys import a_key, an_act, an_org
+from holdfast.testing.stores.pauses import a_pause
+from holdfast.testing.stores.records import (
+    ORG,
+    OTHER_ORG,
+    a_task,
+    a_timer,
+    a_worker,
+    an_execution,
+    an_id,
+    some_events,
+)
+
+
+async def write_org(bench: Bench, org: str, first: int) -> None:
+    """Two executions with a history, a task and a timer each, and what belongs to the org itself."""
+    numbers = (first, first + 1)
+    executions = [an_execution(number, org=org, last_seq=3, metadata={"a": "b"}) for number in numbers]
+    changes: dict[str, Any] = {
+        "new_executions": executions,
+        "events": [(execution.id, event) for execution in executions for event in some_events(3)],
+        "workflow_keys": {(org, execution.workflow_id): execution.id for execution in executions},
+        "new_tasks": [a_task(execution) for execution in executions],
+        "new_timers": [a_timer(execution) for execution in executions],
+        "workers": {f"w-{org}": a_worker(f"w-{org}", org=org)},
+        "definitions": [DefinitionRow(org=org, kind="k", version="1", build="b", registered_at=START)],
+        "requests": [RequestRow(org=org, request_id="r", fingerprint="f", answer=b"{}", created_at=START)],
+        "event_keys": {(org, "key"): EventKeyRow(org=org, key="key", retained=0, dropped=1)},
+        "dead_events": [DeadEvent(id=first, org=org, key="key", published_at=START, reason="expired", at=START)],
+        "triggers": [TriggerRow(org=org, key="key", kind="k", version="1", queue="default")],
+        "orgs": {org: an_org(org, audit_seq=1)},
+        "new_orgs": {org},
+        "keys": {an_id(first): a_key(first, org)},
+        "audit": [an_act(1, org)],
+        "pauses": {a_pause(org=org).key: a_pause(org=org)},
+    }
+    await bench.write(**changes)
+
+
+async def purge(bench: Bench, org: str, page: int) -> int:
+    """Until nothing is left; how many pages that took."""
+    pages = 0
+    while await bench.store.holds_any(org):
+        await bench.write(purged_orgs={org: page})
+        pages += 1
+        assert pages < 100, "it comes to an end"
+    return pages
+
+
+class Deletions:
+    async def test_nothing_of_a_purged_org_is_left(self, open_store: OpenStore) -> None:
+        """But for its name and its record; another org has all it had."""
+        bench = await Bench.opened(open_store)
+        await write_org(bench, ORG, 1)
+        await write_org(bench, OTHER_ORG, 11)
+        await purge(bench, ORG, 100)
+
+        store = bench.store
+        assert await store.executions(ORG, [an_id(1), an_id(2)]) == {}
+        assert await store.history(ORG, an_id(1)) == []
+        assert [await store.tasks(ORG, an_id(1)), await store.timers(ORG, an_id(1))] == [[], []]
+        assert [await store.workers(ORG, 10), await store.definitions(ORG, 10), await store.keys(ORG, None, 10)] == [
+            [],
+            [],
+            [],
+        ]
+        assert await store.org(ORG) == an_org(ORG, audit_seq=1)
+        assert await store.audit(ORG, None, 10) == [an_act(1, ORG)]
+        assert set(await store.executions(OTHER_ORG, [an_id(11), an_id(12)])) == {an_id(11), an_id(12)}
+        assert len(await store.history(OTHER_ORG, an_id(11))) == 3
+        assert [pause.org for pause in await store.pauses()] == [OTHER_ORG]
+        assert await store.holds_any(OTHER_ORG)
+
+    async def test_it_is_removed_in_pages(self, open_store: OpenStore) -> None:
+        """Also a history that is longer than a page."""
+        bench = await Bench.opened(open_store)
+        await write_org(bench, ORG, 1)
+        assert await purge(bench, ORG, 2) > 1
+        assert await bench.store.executions(ORG, [an_id(1), an_id(2)]) == {}
+
+    async def test_what_was_purged_is_not_remembered(self, open_store: OpenStore) -> None:
+        """A batch that asks for it finds nothing, though it was written or loaded just before."""
+        bench = await Bench.opened(open_store)
+        await write_org(bench, ORG, 1)
+        assert (await bench.load(executions={an_id(1)})).executions
+        await purge(bench, ORG, 100)
+
+        loaded = await bench.load(
+            executions={an_id(1)},
+            tasks={(an_id(1), 1)},
+            workflow_keys={(ORG, "order-1")},
+            workers={f"w-{ORG}"},
+            definitions={(ORG, "k")},
+        )
+        found = (loaded.executions, loaded.tasks, loaded.workflow_keys, loaded.workers, loaded.definitions)
+        assert not any(found), found
+
+    async def test_what_is_to_be_removed_is_listed_until_it_is_done(self, open_store: OpenStore) -> None:
+        """Asked for twice, it counts from the first time."""
+        bench = await Bench.opened(open_store)
+        await bench.write(deletions={ORG: START, OTHER_ORG: START + 1})
+        await bench.write(deletions={ORG: START + 9})
+        assert await bench.store.deletions() == [(ORG, START), (OTHER_ORG, START + 1)]
+
+        await bench.write(finished_deletions=[ORG])
+        assert await bench.store.deletions() == [(OTHER_ORG, START + 1)]
+        assert not await bench.store.holds_any(ORG)
+
+    async def test_what_was_written_with_the_page_is_gone_too(self, open_store: OpenStore) -> None:
+        """A page comes last in its transaction."""
+        bench = await Bench.opened(open_store)
+        late = an_execution(5)
+        await bench.write(new_executions=[late], purged_orgs={ORG: 10})
+        assert not await bench.store.holds_any(ORG)

@@ -1,0 +1,207 @@
+"""Deleting an org: its keys are dead at once, nothing it had is left, nobody else loses anything."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast import WorkflowContext, task, workflow
+from holdfast.contract.keys import CreateKey, DeleteOrg, Principal
+from holdfast.engine import deleting
+from holdfast.errors import Forbidden, InvalidRequest, OrgClosed, Unauthenticated
+from holdfast.model.key_text import hash_key
+from holdfast.model.keys import Role
+from tests.conftest import until
+
+KEPT = {"holdfast_orgs", "holdfast_audit"}
+"""The name, so that it is not given again; and the record of acts."""
+
+
+@task
+async def remember(text: str) -> str:
+    return text
+
+
+@workflow
+async def lives(ctx: WorkflowContext, text: str) -> str:
+    """Has a bit of everything: a task, a timer, a promise, an event, a child."""
+    await ctx.task(remember, text)
+    ctx.state["said"] = text
+    promise = ctx.promise("approval", event_key="approvals")
+    event = ctx.wait_for_event("order", where="input.id == 7")
+    nap = ctx.sleep(3600)
+    await ctx.any(promise, event, nap)
+    return text
+
+
+ALL = {"workflows": [lives], "tasks": [remember]}
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch):
+    monkeypatch.setattr(deleting, "GRACE", 0)
+    monkeypatch.setattr(deleting, "PAGE", 7)
+
+
+async def live(client, count=3):
+    """Executions with rows in as many tables as possible."""
+    handles = [
+        await client.start_workflow(lives, "secret", workflow_id=f"w{n}", metadata={"a": "b"}, request_id=f"r{n}")
+        for n in range(count)
+    ]
+    for handle in handles:
+        await until(lambda handle=handle: is_waiting(handle))
+        await handle.signal("unread", "secret")
+    await client.publish_event("nobody waits", {"x": "secret"}, expire_after=3600)
+    await client.resolve_promise(f"{handles[0].id}:later", "secret", allow_early=True)
+    await client.terminate_workflow(handles[-1].id)
+    await client.pause_queue("other")
+    return handles
+
+
+async def is_waiting(handle):
+    return await handle.status() == "WAITING"
+
+
+async def key_of(running, org, role=Role.ADMIN):
+    made = await running.keys.create(CreateKey(org=org, name="k", role=role))
+    return await running.keys.authenticate(hash_key(made.text)), hash_key(made.text)
+
+
+async def delete(running, org, by=None):
+    await running.keys.delete_org(DeleteOrg(slug=org, confirm=org, by=by))
+
+
+async def finish(running):
+    while await running._local.upkeep.delete_orgs():
+        pass
+
+
+async def test_the_keys_are_dead_at_once(engine):
+    """And the name is not given again."""
+    running = await engine(org="acme")
+    admin, key_hash = await key_of(running, "acme")
+    await delete(running, "acme", by=admin)
+
+    with pytest.raises(Unauthenticated):
+        await running.keys.authenticate(key_hash)
+    await finish(running)
+    with pytest.raises(Unauthenticated):
+        await running.keys.authenticate(key_hash)
+    with pytest.raises(OrgClosed):
+        await key_of(running, "acme")
+
+
+async def test_nothing_is_left_but_name_and_record(engine):
+    """Whatever table has an org, or belongs to an execution; of another org nothing is missing."""
+    theirs, ours = await engine(**ALL, org="acme"), await engine(**ALL)
+    kept = await live(ours.client)
+    before = await ours.client.history(kept[0].id)
+    handles = await live(theirs.client)
+    admin, _ = await key_of(theirs, "acme")
+    await theirs.shutdown()
+    await delete(ours, "acme", by=admin)
+    await finish(ours)
+
+    assert {} == await ours.storage.executions("acme", [handle.id for handle in handles])
+    assert not await ours.storage.holds_any("acme")
+    assert [] == await ours.storage.deletions()
+    assert before == await ours.client.history(kept[0].id)
+    assert await is_waiting(kept[0])
+    assert ["orgs.deleted", "orgs.delete"] == [act.action for act in await ours.keys.audit("acme", limit=2)]
+    assert (await ours.keys.verify_audit("acme")).is_whole
+
+
+@pytest.mark.sqlite_only
+async def test_no_table_is_forgotten(engine, database):
+    """Every table that has an org or an execution is empty of it: also those that are added some day."""
+    import sqlite3
+    from contextlib import closing
+
+    running = await engine(**ALL, org="acme")
+    ids = {handle.id for handle in await live(running.client)}
+    await key_of(running, "acme")
+    await running.shutdown()
+    with closing(sqlite3.connect(database)) as connection:
+        filled = set(rows_of(connection, "acme", ids))
+    assert {"holdfast_events", "holdfast_tokens", "holdfast_metadata", "holdfast_requests", "holdfast_timers"} <= filled
+
+    cleaner = await engine()
+    await delete(cleaner, "acme")
+    await finish(cleaner)
+    with closing(sqlite3.connect(database)) as connection:
+        assert KEPT == set(rows_of(connection, "acme", ids))
+        text = "\n".join(connection.iterdump())
+    assert not [execution_id for execution_id in ids if execution_id in text]
+
+
+def rows_of(connection, org, ids):
+    """The tables that have rows of this org or of these executions."""
+    tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+    for table in tables:
+        columns = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+        for column, wanted in (("org", {org}), ("slug", {org}), ("execution_id", ids), ("parent_id", ids)):
+            if column not in columns:
+                continue
+            marks = ", ".join("?" * len(wanted))
+            found = connection.execute(f"SELECT count(*) FROM {table} WHERE {column} IN ({marks})", sorted(wanted))
+            if found.fetchone()[0]:
+                yield table
+
+
+async def test_another_process_goes_on_where_one_has_stopped(engine):
+    """What is left to do stands in the database."""
+    theirs = await engine(**ALL, org="acme")
+    await live(theirs.client)
+    await theirs.shutdown()
+    first = await engine()
+    await delete(first, "acme")
+    assert await first._local.upkeep.delete_orgs()
+    await first.shutdown()
+
+    second = await engine()
+    assert await second.storage.holds_any("acme")
+    await finish(second)
+    assert not await second.storage.holds_any("acme")
+
+
+async def test_it_waits_until_sessions_and_streams_are_over(engine, monkeypatch):
+    """A few seconds, so that what they write is removed, too."""
+    monkeypatch.setattr(deleting, "GRACE", 3600 * 1_000_000)
+    running = await engine(org="acme")
+    await running.client.pause_queue("q")
+    await delete(running, "acme")
+
+    assert not await running._local.upkeep.delete_orgs()
+    assert await running.storage.holds_any("acme")
+
+
+async def test_it_has_to_be_confirmed(engine):
+    running = await engine()
+    for confirm in ("", "other", "DEFAULT"):
+        with pytest.raises(InvalidRequest) as refused:
+            await running.keys.delete_org(DeleteOrg(slug="default", confirm=confirm))
+        assert "confirm" == refused.value.field
+    assert [] == await running.storage.deletions()
+
+
+async def test_only_an_admin_of_that_org_may(engine):
+    """Neither a lesser key, nor an admin of another org, nor whoever needs no key on a machine of his own."""
+    running = await engine()
+    writer, _ = await key_of(running, "acme", Role.WRITER)
+    stranger, _ = await key_of(running, "other")
+    for by in (writer, stranger, Principal("acme", Role.ADMIN)):
+        with pytest.raises(Forbidden):
+            await delete(running, "acme", by=by)
+    assert [] == await running.storage.deletions()
+
+
+async def test_deleting_twice_is_deleting_once(engine):
+    running = await engine()
+    await key_of(running, "acme")
+    await delete(running, "acme")
+    closed_at = (await running.storage.org("acme")).closed_at
+    await delete(running, "acme")
+    await finish(running)
+
+    assert closed_at == (await running.storage.org("acme")).closed_at
+    assert [] == await running.storage.deletions()
