@@ -86,8 +86,10 @@ async def test_task_of_a_suspended_worker_is_recorded_once(
     assert await finishes_alone(api, first)
     record = (await sound_records(database_url))[0]
     (done,) = [event.body for event in record.history if isinstance(event.body, e.TaskCompleted)]
-    assert (2, result) == (done.attempt, value_of(done.result))
-    assert ["one", 2, result] in lines(folder, "ledger")
+    # On a machine that is busy with other things the second worker may lose its lease as well.
+    assert done.attempt >= 2
+    assert result == value_of(done.result)
+    assert ["one", done.attempt, result] in lines(folder, "ledger")
 
 
 @pytest.mark.slow
