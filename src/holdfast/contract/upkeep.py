@@ -65,6 +65,10 @@ class Upkeep(Protocol):
         """Wait until another process has committed, as far as the database tells, and no longer than this."""
         ...
 
+    def work_done(self) -> int:
+        """How many operations this process has run by now."""
+        ...
+
     def forget(self) -> Awaitable[bool]:
         """Forget request ids older than their time to live."""
         ...

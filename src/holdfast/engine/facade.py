@@ -482,18 +482,21 @@ class LocalUpkeep:
         # A change is told once: a look that fails half-way has to be taken again.
         self._looking = True
         self._engine.outcomes.doubt()
-        await self._pass_on_news()
+        # What is to be run comes first: those who only look can wait that long.
+        await asyncio.gather(self._pass_on_news(), self._engine.pausing.look_around())
+        await self.claim()
         await self._check_outcomes()
         await self._engine.updates.look_around()
         await self._engine.feeds.look_around()
         await self._engine.messages.look_around()
-        await self._engine.pausing.refresh()
-        await self.claim()
         self._looking = False
         return True
 
     async def until_changed(self, patience_s: float) -> None:
         await self._engine.store.until_changed(patience_s)
+
+    def work_done(self) -> int:
+        return self._engine.queue.taken
 
     async def _pass_on_news(self) -> None:
         for session_id in list(self._engine.desk.sessions):

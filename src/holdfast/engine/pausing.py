@@ -28,6 +28,11 @@ class Pausing:
         self._engine = engine
         self._reading = asyncio.Lock()
 
+    async def look_around(self) -> None:
+        """Somebody else has written. Who hands out nothing need not know."""
+        if self._engine.desk.sessions:
+            await self.refresh()
+
     async def refresh(self) -> None:
         """One after another: an older answer must not replace a newer one."""
         async with self._reading:

@@ -216,6 +216,7 @@ class OperationQueue:
         self.on_effects = on_effects
         self.now = now
         self.make_batch: Callable[[OperationQueue, list[Member]], OperationBatch] = OperationBatch
+        self.taken = 0
         self._waiting: deque[Member] = deque()
         self._committed: deque[OperationBatch] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -263,6 +264,7 @@ class OperationQueue:
         members: list[Member] = []
         while waiting and len(members) < limit:
             members.append(waiting.popleft())
+        self.taken += len(members)
         return self.make_batch(self, members)
 
     def settle(self, batch: OperationBatch) -> None:

@@ -35,6 +35,8 @@ class LocalWorkers:
         check_kinds(request)
         check_triggers(request)
         await self._submit(Register(request))
+        if not self._engine.desk.sessions:
+            await self._engine.pausing.refresh()  # nobody has cared before
         self._engine.desk.open(request)
         await self._engine.upkeep.claim()
 

@@ -1,7 +1,8 @@
 """Looks out for what other processes have committed to the same database: new work, news, ends.
 
 A database that tells of changes is listened to; else a look is cheap, and where nothing ever comes from elsewhere the
-looks become rarer, down to one in `rest_s`. However much is told, no more than half of the time is spent looking.
+looks become rarer, down to one in `rest_s`. However much is told, no more than half of the time is spent looking; and
+much less by a process that is busy, since it takes on new work with whatever it commits.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from holdfast.services.loops import Service, log
 
 SLOWER = 1.2
 BREATH_S = 0.002
+BUSY = 32
+BUSY_BREATH_S = 0.05
 
 
 class Lookout(Service):
@@ -31,6 +34,7 @@ class Lookout(Service):
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
         pause_s = self._every_s
+        done = 0
         while True:
             await self._upkeep.until_changed(pause_s)
             began_at = loop.time()
@@ -43,4 +47,6 @@ class Lookout(Service):
                 found = False
             pause_s = self._every_s if found else min(pause_s * SLOWER, self._rest_s)
             if found:
-                await asyncio.sleep(max(BREATH_S, loop.time() - began_at))
+                before, done = done, self._upkeep.work_done()
+                breath_s = BUSY_BREATH_S if done - before > BUSY else BREATH_S
+                await asyncio.sleep(max(breath_s, loop.time() - began_at))

@@ -1,6 +1,7 @@
 """Page cursors: nobody can make one, change one, or use somebody else's."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,8 @@ def cursors():
 
 
 def asked(**fields):
-    return ListExecutions(**{"org": "one", "kinds": ("order",), "limit": 10} | fields)
+    given: dict[str, Any] = {"org": "one", "kinds": ("order",), "limit": 10} | fields
+    return ListExecutions(**given)
 
 
 def test_a_cursor_leads_back_to_its_place(cursors):
@@ -82,7 +84,12 @@ def test_another_installation_has_others(cursors):
 def test_the_secret_is_asked_for_once():
     """It may come from a file; and not before there is a second page."""
     asked_for = []
-    cursors = Cursors(lambda: asked_for.append(1) or b"secret")
+
+    def secret() -> bytes:
+        asked_for.append(1)
+        return b"secret"
+
+    cursors = Cursors(secret)
     assert not asked_for
 
     cursors.read(asked(cursor=cursors.make(asked(), LAST)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from holdfast import WorkflowContext, task, workflow
@@ -49,7 +51,7 @@ async def live(client, count=3):
         for n in range(count)
     ]
     for handle in handles:
-        await until(lambda handle=handle: is_waiting(handle))
+        await until(partial(is_waiting, handle))
         await handle.signal("unread", "secret")
     await client.publish_event("nobody waits", {"x": "secret"}, expire_after=3600)
     await client.resolve_promise(f"{handles[0].id}:later", "secret", allow_early=True)

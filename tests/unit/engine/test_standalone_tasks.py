@@ -75,7 +75,7 @@ async def blocking(context: TaskContext) -> None:
 
 
 @task(retry=SOON)
-async def deferred(context: TaskContext) -> Sum:
+async def deferred(context: TaskContext) -> Sum:  # type: ignore[return]  # somebody else gives it
     context.complete_later()
     CALLS.append(context.info.attempt)
 

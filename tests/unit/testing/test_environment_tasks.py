@@ -19,6 +19,7 @@ async def test_retries_take_virtual_time():
         view = await handle.view()
         await env.advance(hours=1)
 
+        assert view.last_failure is not None
         assert (Status.PENDING, 2, "no answer") == (view.status, view.attempt, view.last_failure.message)
         assert 42 == await handle.result()
 

@@ -138,7 +138,14 @@ class Database:
         return await self._connect()
 
     async def connect_hints(self) -> asyncpg.Connection[Any]:
-        return await self._connect()
+        """A hint that a crash takes away need not be on disk."""
+        connection = await self._connect()
+        try:
+            await connection.execute("SET synchronous_commit = off")
+        except BaseException:
+            connection.terminate()
+            raise
+        return connection
 
     async def open_pool(self) -> asyncpg.Pool[Any]:
         """Connections to read with. Made when they are needed."""

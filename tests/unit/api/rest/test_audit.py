@@ -50,7 +50,7 @@ async def test_every_act_of_an_admin_is_recorded_and_holds_no_secret(guarded, ru
     text = json.dumps(recorded)
 
     assert len(ADMINS) == len({act["action"] for act in recorded})
-    for secret in secrets:
+    for secret in filter(None, secrets):
         assert secret not in text
         assert hash_key(secret) not in text
     assert PLANTED not in text
