@@ -40,6 +40,8 @@ _BEREAVED = statement("executions", "bereaved")
 _READY = statement("ready", "by_id")
 _CLAIMABLE_TURNS = statement("ready", "claimable")
 _CANDIDATES = statement("ready", "candidates")
+_SUSPECTS = statement("ready", "suspects")
+_SUSPECTED = statement("ready", "suspected")
 _CLAIMABLE_TURN_QUEUES = statement("ready", "claimable_queues")
 _HELD_TURNS = statement("ready", "held")
 _WORKFLOW_KEYS = statement("workflow_keys", "by_key")
@@ -225,9 +227,9 @@ class _Load:
         if not claim.builds or claim.limit <= 0 or not claim.queues:
             return []
         builds = columns([(kind, version, build) for (kind, version), build in claim.builds.items()], 3)
-        found = await self._waiting_turns(claim, builds, limit, suspects=False)
+        found = await self._waiting_turns(claim, builds, limit)
         if claim.suspects:
-            found += await self._waiting_turns(claim, builds, claim.suspects, suspects=True)
+            found += await self._suspects(claim, builds)
             found.sort(key=_claiming_order)
         if claim.leaves is None:
             return [row[2] for row in found]
@@ -236,13 +238,18 @@ class _Load:
         await self._take_heads(key for key in taken if key not in self.heads)
         return [key for key in taken if key in self.heads]
 
-    async def _waiting_turns(self, claim: TurnClaim, builds: list[Any], limit: int, *, suspects: bool) -> list[Any]:
+    async def _waiting_turns(self, claim: TurnClaim, builds: list[Any], limit: int) -> list[Any]:
         sql = _CLAIMABLE_TURNS if claim.leaves is None else _CANDIDATES
-        which = (claim.suspect_from, suspects)
+        below = claim.suspect_from
         found: list[Any] = []
-        for queue, most in await self._shares(_CLAIMABLE_TURN_QUEUES, claim, limit, builds, *which):
-            found += await self.connection.fetch(sql, claim.org, queue, *builds, self.loaded.now, most, *which)
+        for queue, most in await self._shares(_CLAIMABLE_TURN_QUEUES, claim, limit, builds, below):
+            found += await self.connection.fetch(sql, claim.org, queue, *builds, self.loaded.now, most, below)
         return sorted(found, key=_claiming_order)[:limit]
+
+    async def _suspects(self, claim: TurnClaim, builds: list[Any]) -> Sequence[Any]:
+        sql = _SUSPECTS if claim.leaves is None else _SUSPECTED
+        most, queues = claim.suspects, list(dict.fromkeys(claim.queues))
+        return await self.connection.fetch(sql, claim.org, queues, *builds, self.loaded.now, most, claim.suspect_from)
 
     async def _claim_tasks(self, claim: TaskClaim, limit: int) -> list[TaskKey]:
         if not claim.kinds or claim.limit <= 0 or not claim.queues:

@@ -33,6 +33,7 @@ _EXPIRED_REQUESTS = statement("requests", "expired")
 _WORKERS = rows("workers", "by_id")
 _DEFINITIONS = rows("definitions", "by_kind")
 _CLAIMABLE_TURNS = rows("ready", "claimable")
+_SUSPECTS = rows("ready", "suspects")
 _CLAIMABLE_TASKS = rows("tasks", "claimable")
 _HELD_TURNS = rows("ready", "held")
 _HELD_TASKS = rows("tasks", "held")
@@ -157,9 +158,10 @@ class _Load:
         suspects: list[tuple[int, int, str, int]] = []
         for queue in dict.fromkeys(claim.queues):
             values = [*builds, claim.org, queue, self.loaded.now, claim.suspect_from]
-            found += self.connection.execute(sql, [*values, 0, limit]).fetchall()
+            found += self.connection.execute(sql, [*values, limit]).fetchall()
             if claim.suspects:
-                suspects += self.connection.execute(sql, [*values, 1, claim.suspects]).fetchall()
+                one = _SUSPECTS.sql(len(claim.builds))
+                suspects += self.connection.execute(one, [*values, claim.suspects]).fetchall()
         found += sorted(suspects, key=_claiming_order)[: claim.suspects]
         found.sort(key=_claiming_order)
         if claim.leaves is None:

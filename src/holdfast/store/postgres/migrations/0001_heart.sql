@@ -53,6 +53,8 @@ CREATE INDEX holdfast_executions_astray ON holdfast_executions (org, id COLLATE 
 -- Executions without a key of the caller's have their id in its place and need no entry.
 CREATE INDEX holdfast_executions_by_workflow_id ON holdfast_executions (org, workflow_id, id) WHERE workflow_id <> id;
 CREATE INDEX holdfast_executions_by_parent ON holdfast_executions (parent_id, child_no) WHERE parent_id IS NOT NULL;
+-- Those that have brought workers down and may do so again.
+CREATE INDEX holdfast_executions_suspect ON holdfast_executions (org, id) WHERE crashes > 0 AND closed_at IS NULL;
 -- Closed parents some of whose children have not met their fate yet: few, and only for a moment.
 CREATE INDEX holdfast_executions_bereaved ON holdfast_executions (id) WHERE open_children > 0 AND closed_at IS NOT NULL;
 

@@ -30,7 +30,7 @@ CROSS JOIN LATERAL (
 JOIN holdfast_executions AS e ON e.id = r.execution_id
 WHERE r.worker IS NULL AND r.org = $1::text AND r.queue = $2::text
     AND (r.not_before_at <= $6::bigint OR (r.avoid_build IS NOT NULL AND r.avoid_build <> b.build))
-    AND (e.crashes >= $8::bigint) = $9::boolean
+    AND e.crashes < $8::bigint
 ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT $7::bigint
 FOR NO KEY UPDATE OF e SKIP LOCKED;
 
@@ -44,7 +44,40 @@ CROSS JOIN LATERAL (
 JOIN holdfast_executions AS e ON e.id = r.execution_id
 WHERE r.worker IS NULL AND r.org = $1::text AND r.queue = $2::text
     AND (r.not_before_at <= $6::bigint OR (r.avoid_build IS NOT NULL AND r.avoid_build <> b.build))
-    AND (e.crashes >= $8::bigint) = $9::boolean
+    AND e.crashes < $8::bigint
+ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT $7::bigint;
+
+-- name: suspects
+-- The same for those that have brought workers down, of several queues. They are few, and found among all that wait by
+-- an index of their own.
+WITH s AS MATERIALIZED (
+    SELECT id FROM holdfast_executions WHERE org = $1::text AND crashes > 0 AND crashes >= $8::bigint
+        AND closed_at IS NULL)
+SELECT r.priority, r.since_at, r.execution_id
+FROM s JOIN holdfast_ready AS r ON r.execution_id = s.id
+CROSS JOIN LATERAL (
+    SELECT b.build FROM unnest($3::text[], $4::text[], $5::text[]) AS b (kind, version, build)
+    WHERE b.kind = r.kind AND b.version = r.version LIMIT 1) AS b
+JOIN holdfast_executions AS e ON e.id = r.execution_id
+WHERE r.worker IS NULL AND r.org = $1::text AND r.queue = ANY ($2::text[])
+    AND (r.not_before_at <= $6::bigint OR (r.avoid_build IS NOT NULL AND r.avoid_build <> b.build))
+    AND e.crashes >= $8::bigint
+ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT $7::bigint
+FOR NO KEY UPDATE OF e SKIP LOCKED;
+
+-- name: suspected
+-- The same, with nothing locked.
+WITH s AS MATERIALIZED (
+    SELECT id FROM holdfast_executions WHERE org = $1::text AND crashes > 0 AND crashes >= $8::bigint
+        AND closed_at IS NULL)
+SELECT r.priority, r.since_at, r.execution_id, e.last_seq
+FROM s JOIN holdfast_ready AS r ON r.execution_id = s.id
+CROSS JOIN LATERAL (
+    SELECT b.build FROM unnest($3::text[], $4::text[], $5::text[]) AS b (kind, version, build)
+    WHERE b.kind = r.kind AND b.version = r.version LIMIT 1) AS b
+JOIN holdfast_executions AS e ON e.id = r.execution_id
+WHERE r.worker IS NULL AND r.org = $1::text AND r.queue = ANY ($2::text[])
+    AND (r.not_before_at <= $6::bigint OR (r.avoid_build IS NOT NULL AND r.avoid_build <> b.build))
 ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT $7::bigint;
 
 -- name: claimable_queues
@@ -60,7 +93,7 @@ SELECT f.queue, count(*) FROM (
         JOIN holdfast_executions AS e ON e.id = r.execution_id
         WHERE r.worker IS NULL AND r.org = $1::text AND r.queue = q.queue
             AND (r.not_before_at <= $6::bigint OR (r.avoid_build IS NOT NULL AND r.avoid_build <> b.build))
-            AND (e.crashes >= $8::bigint) = $9::boolean
+            AND e.crashes < $8::bigint
         ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT $7::bigint) AS r
     ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT $7::bigint) AS f
 GROUP BY f.queue;

@@ -18,7 +18,19 @@ FROM holdfast_ready AS r CROSS JOIN builds AS b ON b.kind = r.kind AND b.version
 CROSS JOIN holdfast_executions AS e ON e.id = r.execution_id
 WHERE r.worker IS NULL AND r.org = ? AND r.queue = ?
     AND (r.not_before_at <= ? OR (r.avoid_build IS NOT NULL AND r.avoid_build <> b.build))
-    AND (e.crashes >= ?) = ?
+    AND e.crashes < ?
+ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT ?;
+
+-- name: suspects
+-- The same for those that have brought workers down. They are few, and found among all that wait by an index of their own.
+WITH builds (kind, version, build) AS (VALUES /*row*/(?, ?, ?)/*end*/)
+SELECT r.priority, r.since_at, r.execution_id, e.last_seq
+FROM holdfast_executions AS e INDEXED BY holdfast_executions_suspect
+CROSS JOIN holdfast_ready AS r ON r.execution_id = e.id
+CROSS JOIN builds AS b ON b.kind = r.kind AND b.version = r.version
+WHERE e.crashes > 0 AND e.closed_at IS NULL AND e.org = ? AND r.worker IS NULL AND r.queue = ?
+    AND (r.not_before_at <= ? OR (r.avoid_build IS NOT NULL AND r.avoid_build <> b.build))
+    AND e.crashes >= ?
 ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT ?;
 
 -- name: held
