@@ -1,7 +1,7 @@
 """Two worker processes against one: how much more work they do on the same database.
 
 A backlog is there before any worker is: workflows of one step, of one task, and of one step that waits. The workers
-begin together, and the rate is that of the ends recorded in the database, without the first and the last tenth. Steps
+begin together, and the rate is that of what they record in the database, without the first and the last tenth. Steps
 that do nothing measure the processors, which workers and server share: two workers can't be faster than the machine.
 Steps that wait, few at a time on each worker, measure whether one worker gets in the other's way.
 """
@@ -65,7 +65,8 @@ def run(setting: Setting) -> list[Figure]:
 
 
 def _drain(url: str, flow: Callable[..., Any], count: int, workers: int, slots: int) -> float:
-    """Workflows per second, by the moments at which they were closed."""
+    """Workflows per second, by the moments at which the workers have recorded anything: where each workflow has several
+    turns, all first ones may come before any last one."""
     asyncio.run(_fill(url, flow, count))
     spawn = multiprocessing.get_context("spawn")
     go, enough = spawn.Event(), spawn.Event()
@@ -103,9 +104,11 @@ async def _until_closed(url: str, count: int) -> None:
 
 
 async def _rate(connection: Any) -> float:
-    closed = [row[0] for row in await connection.fetch("SELECT closed_at FROM holdfast_executions ORDER BY closed_at")]
-    first, last = len(closed) // 10, len(closed) * 9 // 10
-    return (last - first) / ((closed[last] - closed[first]) / 1e6)
+    sql = "SELECT at FROM holdfast_events WHERE seq > 1 ORDER BY at"
+    moments = [row[0] for row in await connection.fetch(sql)]
+    first, last = len(moments) // 10, len(moments) * 9 // 10
+    per_workflow = len(moments) / await connection.fetchval("SELECT count(*) FROM holdfast_executions")
+    return float((last - first) / per_workflow / ((moments[last] - moments[first]) / 1e6))
 
 
 def _work(url: str, slots: int, ready: Event, go: Event, enough: Event) -> None:
