@@ -187,7 +187,8 @@ def test_ctrl_c_before_the_wait_has_begun_cancels_the_call_too(engine, monkeypat
 # --- the end of a process -----------------------------------------------------------------------------------------
 
 OPENING = """
-import os, sys, time
+import os, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # who is started in a shell's background is deaf to it
 from holdfast import *
 from holdfast.errors import *
 
