@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ from holdfast import (
 from holdfast.api.auth import AuthMode, AuthSettings
 from holdfast.api.grpc.settings import GrpcSettings
 from holdfast.assembly import RemoteWorker
-from holdfast.errors import Forbidden, InvalidServer, NoWorker, ServerUnreachable, Unauthenticated
+from holdfast.errors import Forbidden, InvalidServer, NoWorker, PromiseNotFound, ServerUnreachable, Unauthenticated
 from holdfast.model.keys import Role
 from holdfast.testing.invariants import check, read
 from tests.conftest import OpenEngine, until
@@ -190,8 +191,17 @@ async def test_tokens_of_a_remote_worker_are_good(engine: OpenEngine):
         for kind in ("approval", "waits_for_others"):
             handle = await api.client.start_workflow(kind)
             token = await until(lambda: TOKENS and TOKENS.pop())
-            await api.client.complete_promise(token, "yes")
+            # An async body has its token before the server knows of it.
+            await until(partial(_settled, api, token))
             assert "yes" == await handle.result(timeout=10)
+
+
+async def _settled(api: Engine, token: str) -> bool:
+    try:
+        await api.client.complete_promise(token, "yes")
+    except PromiseNotFound:
+        return False
+    return True
 
 
 async def test_payload_larger_than_a_message_comes_in_parts(engine: OpenEngine):
