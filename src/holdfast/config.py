@@ -133,3 +133,8 @@ class EngineConfig:
     request_ttl_s: float = 24 * 3600.0
     event_retention_s: float = 7 * 24 * 3600.0
     gc_threshold: int | None = 10_000
+
+    @property
+    def suspect_from(self) -> int:
+        """After so many losses in a row the next one would park an execution: from then on it runs alone."""
+        return max(self.crash_attempts - 1, 1)

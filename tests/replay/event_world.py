@@ -48,7 +48,7 @@ class World:
 
     def __post_init__(self) -> None:
         numbers = count(1)
-        self.desk = Desk()
+        self.desk = Desk(suspect_from=self.config.suspect_from)
         self.queue = OperationQueue(self.config, self.desk, lambda: next(numbers), lambda _: None)
         self.cache = Cache()
         self.connection = _fresh()

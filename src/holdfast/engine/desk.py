@@ -17,7 +17,6 @@ from holdfast.errors import HoldfastError, SessionLost
 from holdfast.model.executions import Execution, TaskRow
 from holdfast.model.pauses import Pausable, Pause
 
-SUSPECT_AFTER = 2
 LONG_HISTORY = 500
 LEFT_FOR = 100_000
 REMEMBERED = 10_000
@@ -51,8 +50,8 @@ class Session:
         # Whether work may be waiting in the store that this session could take: found by looking, set by missing.
         self.more_turns = bool(request.builds)
         self.more_tasks = bool(request.task_kinds)
-        # An execution that was held whenever a worker was lost, twice or more, runs alone among its like until it
-        # commits or outlives a heartbeat: the next loss then names the guilty one.
+        # An execution that the next loss would park runs alone among its like until it commits or outlives a
+        # heartbeat: that loss then names the guilty one.
         self.suspect: str | None = None
         self.suspect_seen = False
         self.queues = frozenset(request.queues)
@@ -92,9 +91,11 @@ class Session:
 
 
 class Desk:
-    """`in_company` tells whether other processes work on the same database."""
+    """`in_company` tells whether other processes work on the same database; executions whose worker was lost
+    `suspect_from` times in a row are handed out one at a time."""
 
-    def __init__(self, in_company: Callable[[], bool] = lambda: False) -> None:
+    def __init__(self, in_company: Callable[[], bool] = lambda: False, *, suspect_from: int) -> None:
+        self.suspect_from = suspect_from
         self.sessions: dict[str, Session] = {}
         self.in_company = in_company
         self.paused_queues: frozenset[tuple[str, str]] = frozenset()
@@ -278,11 +279,11 @@ class Tally:
 
     def may_suspect(self, session: Session, execution: Execution) -> bool:
         """Whether the session may take it: one held when a worker was lost, only while it holds no other such."""
-        return execution.crashes < SUSPECT_AFTER or self._suspects.get(session.id, session.suspect) is None
+        return execution.crashes < self._desk.suspect_from or self._suspects.get(session.id, session.suspect) is None
 
     def turn_taken(self, session: str, execution: Execution) -> None:
         self._turns[session] = self._turns.get(session, 0) + 1
-        if execution.crashes >= SUSPECT_AFTER:
+        if execution.crashes >= self._desk.suspect_from:
             self._suspects[session] = execution.id
 
     def task_taken(self, session: str) -> None:

@@ -94,7 +94,7 @@ class LocalEngine:
         self.config = config
         self.secret = secret
         self.cursors = Cursors(secret)
-        self.desk = Desk(lambda: store.in_company)
+        self.desk = Desk(lambda: store.in_company, suspect_from=config.suspect_from)
         self.outcomes = Outcomes()
         self.updates = Updates(store)
         self.feeds = LocalFeeds(store)

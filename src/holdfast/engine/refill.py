@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from holdfast.engine.desk import SUSPECT_AFTER, Desk, Session, Tally
+from holdfast.engine.desk import Desk, Session, Tally
 from holdfast.engine.rules.leases import grant
 from holdfast.engine.rules.tasks import start_attempt
 from holdfast.engine.rules.workspace import Workspace
@@ -48,7 +48,7 @@ class Refill:
                     request.builds,
                     self._turn_limit,
                     leaves,
-                    suspect_from=SUSPECT_AFTER,
+                    suspect_from=desk.suspect_from,
                     suspects=int(session.suspect is None),
                 )
             )

@@ -100,7 +100,7 @@ async def test_suspects_that_have_to_wait_are_not_looked_for_without_end(local: 
     ]
     database = database_of(local)
     for execution_id in (held, waiting):
-        database.heads[execution_id].crashes = 3
+        database.heads[execution_id].crashes = 4
     database.ready[waiting] = Ready(since_at=NOW)
     session = local.desk.sessions["s"]
     session.free_turns, session.suspect = 1, held

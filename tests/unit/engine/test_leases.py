@@ -256,6 +256,31 @@ async def test_a_program_that_takes_its_workers_down_is_parked(running, clock):
     assert handle.id == (await last.get(wk.TurnWork)).execution_id
 
 
+async def test_of_two_suspects_the_one_taken_last_is_to_blame(running, clock):
+    """The first has outlived two heartbeats and so got company; the loss that follows does not park it."""
+    suspects = [await start_unclaimed(running) for _ in range(2)]
+    for number in range(2):
+        clock.advance(60)
+        lost = await Hand(running, f"session {number}").register()
+        await lost.get(wk.TurnWork)
+        await lost.get(wk.TurnWork)
+        clock.advance(31)
+        await running.recover()
+    clock.advance(60)
+    last = await Hand(running, "last").register()
+    first = await last.get(wk.TurnWork)
+    assert await last.nothing_more()
+    clock.advance(10)
+    await last.beat()
+
+    second = await last.get(wk.TurnWork)
+    clock.advance(31)
+    await running.recover()
+
+    statuses = {handle.id: (await handle.describe()).status for handle in suspects}
+    assert {first.execution_id: Status.PENDING, second.execution_id: Status.STUCK} == statuses
+
+
 async def start_unclaimed(running):
     """A kind that is known, and an execution of it that nobody has."""
     first = await Hand(running, "first").register()

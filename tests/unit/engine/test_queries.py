@@ -652,7 +652,7 @@ def a_session(desk, name):
 
 async def test_a_question_to_a_lost_worker_goes_to_the_next():
     """Whoever asked does not notice, as long as there is another."""
-    desk = Desk()
+    desk = Desk(suspect_from=4)
     first, second = a_session(desk, "first"), a_session(desk, "second")
     queries = Queries(desk, iter(range(10)).__next__)
     execution = Execution(

@@ -6,6 +6,8 @@ holds the lease, and every commit must show the token of the grant.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from holdfast.contract.workers import LostTurn
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.errors import StaleClaim
@@ -13,6 +15,7 @@ from holdfast.model.executions import Execution, Ready, State, StuckReason
 from holdfast.model.values import MICRO, Token
 
 NONCE_MASK = (1 << 62) - 1
+LONGEST_BACK_OFF_S = 60.0
 
 
 def wake(ws: Workspace, execution: Execution) -> None:
@@ -39,6 +42,9 @@ def grant(ws: Workspace, execution: Execution, session: str) -> None:
     ready.news = False
     ready.not_before_at = 0
     ready.avoid_build = None
+    if execution.crashes >= ws.config.suspect_from:
+        # Tells which of several was taken last, and sends it to the end of the line if its worker is lost once more.
+        ready.since_at = ws.now
     if execution.state is not State.OPEN:
         execution.state = State.OPEN
         ws.turn(execution)
@@ -124,8 +130,32 @@ def park(ws: Workspace, execution: Execution, reason: StuckReason) -> None:
     hand_back(ws, execution, delay_s=ws.config.stuck_retry_s, avoid_build=reason.build or None)
 
 
-def reclaim(ws: Workspace, execution: Execution) -> None:
+def accused(ws: Workspace, held: Iterable[Execution]) -> set[str]:
+    """Those a loss counts against, among all that the lost sessions held.
+
+    All but suspects that had outlived a heartbeat, and so had got company: of several in one session, the one taken
+    last is to blame. Each loss counts against somebody, so whatever keeps taking workers down is found in the end.
+    """
+    found: set[str] = set()
+    latest: dict[str, Execution] = {}
+    for execution in held:
+        ready = execution.ready
+        if ready is None or ready.worker is None:
+            continue
+        if execution.crashes < ws.config.suspect_from:
+            found.add(execution.id)
+            continue
+        other = latest.get(ready.worker)
+        if other is None or other.ready is None or other.ready.since_at < ready.since_at:
+            latest[ready.worker] = execution
+    return found | {execution.id for execution in latest.values()}
+
+
+def reclaim(ws: Workspace, execution: Execution, *, guilty: bool) -> None:
     """The session that held it is gone. A program that keeps taking its worker down is parked."""
+    if not guilty:
+        hand_back(ws, execution)
+        return
     execution.crashes += 1
     ws.turn(execution)
     if execution.crashes >= ws.config.crash_attempts:
@@ -142,6 +172,8 @@ def reclaim(ws: Workspace, execution: Execution) -> None:
         )
         return
     # The first loss is most likely somebody else's fault (a deploy, a kill): no delay. After that, back off.
-    hand_back(ws, execution, delay_s=0.0 if execution.crashes == 1 else float(2 ** (execution.crashes - 1)))
     if execution.crashes == 1:
+        hand_back(ws, execution)
         offer(ws, execution)
+    else:
+        hand_back(ws, execution, delay_s=min(2.0 ** (execution.crashes - 1), LONGEST_BACK_OFF_S))

@@ -6,7 +6,7 @@ from holdfast.contract.upkeep import DueWork
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules import children, messages, promises, tasks
 from holdfast.engine.rules.closing import end_from_outside
-from holdfast.engine.rules.leases import reclaim, tell_holder, wake
+from holdfast.engine.rules.leases import accused, reclaim, tell_holder, wake
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.model.events import TimerFired, WorkflowTerminated, WorkflowTimedOut
 from holdfast.model.executions import DEADLINE_NO, Execution, State, TimerRow
@@ -103,13 +103,12 @@ def _take_back(ws: Workspace) -> tuple[int, int]:
     expired = set(ws.loaded.expired_workers)
     for session in expired:
         ws.place.retire(session)
-    turns = lost = 0
-    for execution_id in ws.loaded.held_turns:
-        execution = ws.loaded.executions[execution_id]
-        if execution.is_open and execution.ready is not None and execution.ready.worker in expired:
-            tell_holder(ws, execution)
-            reclaim(ws, execution)
-            turns += 1
+    lost = 0
+    held = [execution for key in ws.loaded.held_turns if _is_held(execution := ws.loaded.executions[key], expired)]
+    guilty = accused(ws, held)
+    for execution in held:
+        tell_holder(ws, execution)
+        reclaim(ws, execution, guilty=execution.id in guilty)
     for key in ws.loaded.held_tasks:
         task = ws.loaded.tasks.get(key)
         if task is not None and task.worker in expired:
@@ -120,4 +119,8 @@ def _take_back(ws: Workspace) -> tuple[int, int]:
         ws.loaded.workers.pop(session, None)
         ws.changes.workers.pop(session, None)
         ws.changes.deleted_workers.append(session)
-    return turns, lost
+    return len(held), lost
+
+
+def _is_held(execution: Execution, sessions: set[str]) -> bool:
+    return execution.is_open and execution.ready is not None and execution.ready.worker in sessions
