@@ -157,9 +157,8 @@ def check_cuts(fn: Callable[..., Any], history: Events, execution_id: str, cuts:
     compared = 0
     for cut in cuts:
         prefix = history[:cut]
-        # A step that an earlier turn has asked for may be recorded after later turns: that turn is not to come.
-        known = max(turns_of(prefix), default=0)
-        coming = [up_to for up_to in turns_of(history[cut:]) if up_to > known]
+        known = set(turns_of(prefix))
+        coming = [up_to for up_to in turns_of(history[cut:]) if up_to not in known]
         if not coming:
             check_whole(fn, prefix, execution_id)
             continue

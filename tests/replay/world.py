@@ -179,9 +179,10 @@ class World:
             self._inside.update(range(first, len(self.history)))
 
     def _tell_of_turns(self, but: int = 0) -> None:
-        """A step carries the number of the turn that has asked for it: that turn needs no other row."""
+        """A step carries the number of the turn that has asked for it: that turn, if it is the last, needs no other
+        row."""
         for up_to in self._unrecorded:
-            if up_to != but:
+            if up_to != but or up_to != self._unrecorded[-1]:
                 self._add(e.TurnCompleted(up_to=up_to))
         self._unrecorded.clear()
 

@@ -304,9 +304,12 @@ class ExecutionRunner:
     def _commit(self, machine: Machine) -> None:
         # Nothing may follow the last event; should the end be refused, these outcomes are still wanted.
         steps = () if machine.ended else tuple(self._outcomes)
-        # An empty turn needs no row of its own if a step that it has asked for carries its number.
-        told = [step.up_to for step in steps]
-        turns = tuple([turn for turn in self._unrecorded if turn.commands or turn.up_to not in told])
+        # The last turn needs no row of its own if it is empty and a step that it has asked for carries its number. An
+        # earlier one does: the step's row comes after those of later turns, and a history that is cut between them
+        # would have lost it.
+        turns = tuple(self._unrecorded)
+        if steps and turns and not turns[-1].commands and turns[-1].up_to in [step.up_to for step in steps]:
+            turns = turns[:-1]
         base = self.known
         self._unrecorded = []
         if steps:
