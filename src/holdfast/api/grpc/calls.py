@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NoReturn, Protocol
 
 import grpc
@@ -74,14 +75,36 @@ def read_message(cls: Any, data: bytes) -> Any:
         raise InvalidRequest(f"this is not a {cls.DESCRIPTOR.name}: {error}") from error
 
 
-async def identify(guard: Guard, context: Any) -> Principal:
-    """Who calls, from the metadata; it counts as one request. Raises Unauthenticated and its kin, TooManyRequests."""
-    metadata = context.invocation_metadata()
-    credentials = [value for key, value in metadata if key == "authorization"]
-    address = guard.address(address_of(context), [value for key, value in metadata if key == "x-forwarded-for"])
-    principal = await guard.principal(credentials, address=address)
-    guard.count(principal, address)
-    return principal
+class Caller:
+    """What the metadata say, read once: grpc makes them anew whenever it is asked."""
+
+    __slots__ = ("_peer", "credentials", "forwarded", "request_ids")
+
+    def __init__(self, context: Any) -> None:
+        self._peer = context.peer()
+        self.credentials: list[str | bytes] = []
+        self.forwarded: list[str | bytes] = []
+        self.request_ids: list[str] = []
+        for key, value in context.invocation_metadata():
+            if key == "authorization":
+                self.credentials.append(value)
+            elif key == "x-forwarded-for":
+                self.forwarded.append(value)
+            elif key == "idempotency-key":
+                self.request_ids.append(value)
+
+    async def identify(self, guard: Guard) -> Principal:
+        """Who calls; it counts as one request. Raises Unauthenticated and its kin, TooManyRequests."""
+        address = guard.address(address_of(self._peer), self.forwarded)
+        principal = await guard.principal(self.credentials, address=address)
+        guard.count(principal, address)
+        return principal
+
+    @property
+    def request_id(self) -> str | None:
+        if len(self.request_ids) > 1:
+            raise InvalidRequest("there are several idempotency-key in the metadata", field="idempotency-key")
+        return self.request_ids[0] if self.request_ids else None
 
 
 def enter(principal: Principal, role: Role, org_id: str) -> str:
@@ -101,16 +124,10 @@ def enter(principal: Principal, role: Role, org_id: str) -> str:
     return principal.org
 
 
-def request_id_of(context: Any) -> str | None:
-    values = [value for key, value in context.invocation_metadata() if key == "idempotency-key"]
-    if len(values) > 1:
-        raise InvalidRequest("there are several idempotency-key in the metadata", field="idempotency-key")
-    return values[0] if values else None
-
-
-def address_of(context: Any) -> str:
+@lru_cache(maxsize=1_024)
+def address_of(peer: str) -> str:
     """The caller's address without its port: `ipv4:127.0.0.1:50000`, `ipv6:%5B::1%5D:50000`, `unix:`."""
-    kind, _, rest = context.peer().partition(":")
+    kind, _, rest = peer.partition(":")
     if kind not in {"ipv4", "ipv6"}:
         return str(kind)
     return str(rest.rpartition(":")[0].replace("%5B", "").replace("%5D", "").strip("[]"))

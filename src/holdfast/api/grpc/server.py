@@ -10,20 +10,21 @@ import grpc
 from grpc_health.v1 import health, health_pb2
 from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
 from grpc_reflection.v1alpha import reflection
+from grpc_reflection.v1alpha.reflection_pb2_grpc import add_ServerReflectionServicer_to_server
 
 from holdfast.api.auth.settings import is_loopback
 from holdfast.api.grpc.calls import (
     Call,
+    Caller,
     Guard,
     Method,
     break_down,
     enter,
-    identify,
     log,
     read_message,
     refuse,
-    request_id_of,
 )
+from holdfast.api.grpc.deadlines import Deadlines
 from holdfast.api.grpc.dispatch import SERVICE, Dispatch
 from holdfast.api.grpc.settings import GrpcSettings
 from holdfast.api.grpc.strangers import check_payloads, payload_fields
@@ -45,6 +46,7 @@ class GrpcServer:
         self._settings = settings
         self._dispatch = Dispatch(nouns)
         self._workers = WorkerDoor(nouns, guard, settings, token_key)
+        self._deadlines = Deadlines(settings.call_limit_s)
         self._health = health.aio.HealthServicer()
         self._server: Any = None
         self.port = settings.port
@@ -60,7 +62,7 @@ class GrpcServer:
 
     async def start(self) -> None:
         settings = self._settings
-        self._server = grpc.aio.server(options=settings.channel_options, interceptors=(_Doorkeeper(self._guard),))
+        self._server = grpc.aio.server(options=settings.channel_options)
         self._server.add_generic_rpc_handlers(
             (
                 _handlers(SERVICE, {m.name: self._unary(m) for m in self._dispatch.methods()}),
@@ -77,7 +79,7 @@ class GrpcServer:
         add_HealthServicer_to_server(self._health, self._server)
         if settings.reflection:
             names = (*services, health_pb2.DESCRIPTOR.services_by_name["Health"].full_name, reflection.SERVICE_NAME)
-            reflection.enable_server_reflection(names, self._server)
+            add_ServerReflectionServicer_to_server(_Reflection(self._guard, names), self._server)
         self.port = self._listen()
         if settings.tls_key is None and not is_loopback(settings.host):
             log.warning("the gRPC door on %s is not encrypted: keys and payloads can be read on the way", self.address)
@@ -107,30 +109,37 @@ class GrpcServer:
         self._server = None
 
     def _unary(self, method: Method) -> Any:
-        limit_s = self._settings.call_limit_s
+        deadlines = self._deadlines
         payloads = payload_fields(method.request)
 
         async def handle(data: bytes, context: Any) -> bytes:
+            watched = deadlines.begin()
             try:
-                async with asyncio.timeout(limit_s):
-                    return await self._answer(method, payloads, data, context)
+                return await self._answer(method, payloads, data, context)
             except HoldfastError as error:
                 await refuse(context, error)
-            except TimeoutError:
-                await refuse(context, DeadlinePassed(f"{method.name} has found no answer within {limit_s:g} s"))
-            except (asyncio.CancelledError, grpc.aio.AbortError):
+            except asyncio.CancelledError:
+                if not watched.expired:
+                    raise
+                watched.task.uncancel()
+                late = DeadlinePassed(f"{method.name} has found no answer within {deadlines.limit_s:g} s")
+                await refuse(context, late)
+            except grpc.aio.AbortError:
                 raise
             except Exception as error:  # noqa: BLE001 - the caller must not see it, the log must
                 await break_down(context, method.name, error)
+            finally:
+                deadlines.end(watched)
 
         return grpc.unary_unary_rpc_method_handler(handle)
 
     async def _answer(self, method: Method, payloads: tuple[str, ...], data: bytes, context: Any) -> bytes:
-        principal = await identify(self._guard, context)
+        caller = Caller(context)
+        principal = await caller.identify(self._guard)
         message = read_message(method.request, data)
         org = enter(principal, method.role, message.org_id)
         check_payloads(message, payloads, self._settings.common)
-        answer = await method.handle(Call(principal, org, request_id_of(context)), message)
+        answer = await method.handle(Call(principal, org, caller.request_id), message)
         return bytes(answer.SerializeToString())
 
 
@@ -138,24 +147,17 @@ def _handlers(service: str, methods: dict[str, Any]) -> Any:
     return grpc.method_handlers_generic_handler(service, methods)
 
 
-class _Doorkeeper(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
-    """The reflection service comes with handlers of its own: it is shown to whoever may come in at all."""
+class _Reflection(reflection.aio.ReflectionServicer):  # type: ignore[misc]  # grpc has no types
+    """Shown to whoever may come in at all."""
 
-    def __init__(self, guard: Guard) -> None:
+    def __init__(self, guard: Guard, names: tuple[str, ...]) -> None:
+        super().__init__(names)
         self._guard = guard
 
-    async def intercept_service(self, continuation: Any, details: Any) -> Any:
-        handler = await continuation(details)
-        if handler is None or not details.method.startswith(f"/{reflection.SERVICE_NAME}/"):
-            return handler
-        shown = handler.stream_stream
-
-        async def guarded(requests: Any, context: Any) -> Any:
-            try:
-                await identify(self._guard, context)
-            except HoldfastError as error:
-                await refuse(context, error)
-            async for answer in shown(requests, context):
-                yield answer
-
-        return grpc.stream_stream_rpc_method_handler(guarded, handler.request_deserializer, handler.response_serializer)
+    async def ServerReflectionInfo(self, request_iterator: Any, unused_context: Any) -> Any:  # noqa: N802 - as in the proto
+        try:
+            await Caller(unused_context).identify(self._guard)
+        except HoldfastError as error:
+            await refuse(unused_context, error)
+        async for answer in super().ServerReflectionInfo(request_iterator, unused_context):
+            yield answer

@@ -18,7 +18,7 @@ import grpc
 from google.protobuf.message import DecodeError
 from msgspec import structs
 
-from holdfast.api.grpc.calls import Call, Guard, Method, break_down, enter, identify, read_message, refuse
+from holdfast.api.grpc.calls import Call, Caller, Guard, Method, break_down, enter, read_message, refuse
 from holdfast.api.grpc.histories import LARGEST_PAGE, history_page
 from holdfast.api.grpc.sessions import WorkerSession
 from holdfast.api.grpc.settings import GrpcSettings
@@ -99,7 +99,7 @@ class WorkerDoor:
     async def session(self, requests: AsyncIterator[bytes], context: Any) -> None:
         """One stream, from its opening to its end."""
         try:
-            principal = await identify(self._guard, context)
+            principal = await Caller(context).identify(self._guard)
             await self._serve(principal, requests, context)
         except HoldfastError as error:
             await refuse(context, error)
