@@ -22,7 +22,7 @@ from holdfast import Engine, RemoteWorker, WorkflowContext, workflow
 from holdfast.api.auth import open_authenticator
 from holdfast.api.grpc.server import GrpcServer
 from holdfast.api.grpc.settings import GrpcSettings
-from holdfast.cli.running import run_fast
+from holdfast.cli.running import hand_over_soon, run_fast
 from holdfast.wire.grpc import holdfast_pb2 as pb
 
 FULL = {"callers": 256, "workflows": 10_000, "warm_up": 1_000, "calls": 10_000, "call_callers": 64}
@@ -118,6 +118,7 @@ def _work(test: Connection, url: str) -> None:
             while True:
                 await asyncio.to_thread(test.recv)
 
+    hand_over_soon()
     try:
         asyncio.run(work())
     except EOFError:

@@ -62,7 +62,7 @@ def worker(
     import asyncio
 
     from holdfast.cli.apps import load_app
-    from holdfast.cli.running import engine_config, show_log
+    from holdfast.cli.running import engine_config, hand_over_soon, show_log
 
     server, url = place_of(server, db)
     show_log(verbose=verbose)
@@ -76,6 +76,7 @@ def worker(
         require_sync=require_sync,
     )
     if server is not None:
+        hand_over_soon()
         running: AbstractAsyncContextManager[Any] = _remote(loaded, server, api_key, org, config)
     else:
         assert url is not None, "a server or a database"

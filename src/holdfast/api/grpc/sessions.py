@@ -14,6 +14,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeGuard
 
 from msgspec import structs
@@ -46,6 +47,7 @@ MOST_UNDER_WAY = 20_000
 """Requests that are not answered yet: beyond this the stream is not read."""
 
 Attempt = tuple[str, int, int]
+Then = Callable[[asyncio.Future[Any]], None]
 
 
 def _lacks_events(work: wk.Work) -> TypeGuard[wk.TurnWork]:
@@ -235,8 +237,7 @@ class WorkerSession:
                 self._follow(request.id, change(self.id))
             elif kind == "close":
                 self.closing = True
-                done = self._follow(request.id, self._workers.unregister(self.org, self.id))
-                done.add_done_callback(lambda _: self.end(None))
+                self._follow(request.id, self._workers.unregister(self.org, self.id), lambda _: self.end(None))
             else:
                 found = report(request, self.org, self.id)
                 if found is None:
@@ -250,12 +251,11 @@ class WorkerSession:
         match found:
             case wk.CompleteTurn():
                 self._check_turn(found.execution_id, found.token)
-                done = self._follow(request_id, workers.complete_turn(found))
-                done.add_done_callback(lambda done: self._turn_answered(found, done))
+                self._follow(request_id, workers.complete_turn(found), partial(self._turn_answered, found))
             case wk.ParkTurn():
                 self._check_turn(found.execution_id, found.token)
-                done = self._follow(request_id, workers.park_turn(found))
-                done.add_done_callback(lambda done: self._let_go(found.execution_id, found.token, done))
+                let_go = partial(self._let_go, found.execution_id, found.token)
+                self._follow(request_id, workers.park_turn(found), let_go)
             case wk.CompleteTask():
                 self._report_task(request_id, found, workers.complete_task)
             case wk.FailTask():
@@ -315,8 +315,7 @@ class WorkerSession:
                 attempt=found.token.epoch,
             )
         del self._tasks[key]
-        done = self._follow(request_id, send(found))
-        done.add_done_callback(lambda done: self._task_answered(key, found.token.nonce, done))
+        self._follow(request_id, send(found), partial(self._task_answered, key, found.token.nonce))
 
     def _task_answered(self, key: Attempt, nonce: int, done: asyncio.Future[Any]) -> None:
         """A report that could not be taken just now is sent again."""
@@ -336,36 +335,41 @@ class WorkerSession:
 
     # --- answers ---
 
-    def _follow(self, request_id: int, awaited: Any) -> asyncio.Future[Any]:
-        """Answer the request when the engine has."""
+    def _follow(self, request_id: int, awaited: Any, then: Then | None = None) -> None:
+        """Answer the request when the engine has; `then` comes after that."""
         done: asyncio.Future[Any] = asyncio.ensure_future(awaited)
         self._under_way.add(done)
         if len(self._under_way) >= MOST_UNDER_WAY:
             self.room.clear()
-        done.add_done_callback(lambda done: self._followed(request_id, done))
-        return done
+        done.add_done_callback(partial(self._followed, request_id, then))
 
-    def _followed(self, request_id: int, done: asyncio.Future[Any]) -> None:
+    def _followed(self, request_id: int, then: Then | None, done: asyncio.Future[Any]) -> None:
         self._under_way.discard(done)
         if len(self._under_way) < MOST_UNDER_WAY:
             self.room.set()
-        answer = pb.Answer(id=request_id)
         error = Unavailable("the server is going away") if done.cancelled() else done.exception()
         if isinstance(error, HoldfastError):
-            answer.error.CopyFrom(error_message(error))
+            answer = pb.Answer(id=request_id, error=error_message(error))
         elif error is not None:
             log.error("a report of session %s broke the server", self.id, exc_info=error)
-            answer.error.CopyFrom(pb.Error(code="internal_error", message="the server's log says what happened"))
+            told = pb.Error(code="internal_error", message="the server's log says what happened")
+            answer = pb.Answer(id=request_id, error=told)
         else:
-            match done.result():
-                case wk.TurnAnswer() as told:
-                    answer.turn.CopyFrom(turn_answer_message(told))
-                case wk.HeartbeatAnswer() as beat:
-                    answer.heartbeat.CopyFrom(heartbeat_answer_message(beat))
-                    if not beat.alive:
-                        # Another process has found that its lease was over, and does not know this desk.
-                        self.end(SessionLost(f"worker session {self.id} had expired"))
+            answer = self._good_answer(request_id, done.result())
         self._answer(answer)
+        if then is not None:
+            then(done)
+
+    def _good_answer(self, request_id: int, result: object) -> pb.Answer:
+        match result:
+            case wk.TurnAnswer():
+                return pb.Answer(id=request_id, turn=turn_answer_message(result))
+            case wk.HeartbeatAnswer():
+                if not result.alive:
+                    # Another process has found that its lease was over, and does not know this desk.
+                    self.end(SessionLost(f"worker session {self.id} had expired"))
+                return pb.Answer(id=request_id, heartbeat=heartbeat_answer_message(result))
+        return pb.Answer(id=request_id)
 
     def _answer(self, answer: pb.Answer) -> None:
         if answer.id:

@@ -12,6 +12,7 @@ import hmac
 import logging
 import secrets
 from collections.abc import AsyncIterator, Callable
+from functools import lru_cache, partial
 from typing import Any
 
 import grpc
@@ -43,6 +44,7 @@ GATHER_S = 0.001
 """A message costs as much as a hundred turns in it: under load, one in this time is enough."""
 EXPIRED_S = 0.1
 MOST_LEFT = 100_000
+KEYS_AT_HAND = 2_000
 
 
 class _Stream:
@@ -226,7 +228,7 @@ class WorkerDoor:
             self._workers,
             request,
             proof=self._proof(org, name),
-            token_key=lambda execution_id: self._token_key(org, execution_id),
+            token_key=lru_cache(KEYS_AT_HAND)(partial(self._token_key, org)),
             unread_bytes=self._settings.unread_bytes,
         )
         self._sessions[name] = session

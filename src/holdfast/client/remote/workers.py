@@ -65,14 +65,31 @@ Attempt = tuple[str, int, int]
 
 class _Asked:
     """A request that waits for its answer. `about` is the lease or the attempt that it reports on; on an attempt it may
-    have to be shown again."""
+    have to be shown again. `read` makes the result from the answer."""
 
-    __slots__ = ("about", "future", "message")
+    __slots__ = ("about", "future", "message", "read")
 
-    def __init__(self, future: Any, message: pb.Request, about: tuple[str, Token] | Attempt | None = None) -> None:
+    def __init__(
+        self,
+        future: Any,
+        message: pb.Request,
+        about: tuple[str, Token] | Attempt | None = None,
+        read: Callable[[pb.Answer], Any] | None = None,
+    ) -> None:
         self.future = future
         self.message = message
         self.about = about
+        self.read = read
+
+    def settle(self, answer: pb.Answer) -> None:
+        future = self.future
+        if future.done():
+            return
+        error = _error_in(answer)
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(answer if self.read is None else self.read(answer))
 
 
 class RemoteWorkers:
@@ -213,7 +230,7 @@ class RemoteWorkers:
         for asked in leftovers:
             # Recorded, or no longer wanted: the report is done with either way.
             self._tasks.pop(cast(Attempt, asked.about), None)
-            _settle(asked.future, pb.Answer())
+            asked.settle(pb.Answer())
         self._begin(link, opened)
         if self._paused:
             await self.pause(True)
@@ -301,8 +318,8 @@ class RemoteWorkers:
 
     # --- reports ---
 
-    async def complete_turn(self, request: wk.CompleteTurn) -> wk.TurnAnswer:
-        return turn_answer((await self._report(request, (request.execution_id, request.token))).turn)
+    def complete_turn(self, request: wk.CompleteTurn) -> asyncio.Future[wk.TurnAnswer]:
+        return self._report(request, (request.execution_id, request.token), _turn_answer)
 
     async def park_turn(self, request: wk.ParkTurn) -> None:
         await self._report(request, (request.execution_id, request.token))
@@ -377,12 +394,21 @@ class RemoteWorkers:
         )
         return done
 
-    async def _report(self, request: Report, about: tuple[str, Token] | Attempt | None = None) -> pb.Answer:
-        message = report_message(request, next(self._ids))
-        self._check_size(message)
-        future: asyncio.Future[pb.Answer] = asyncio.get_running_loop().create_future()
-        self._send(_Asked(future, message, about))
-        return await future
+    def _report(
+        self,
+        request: Report,
+        about: tuple[str, Token] | Attempt | None = None,
+        read: Callable[[pb.Answer], Any] | None = None,
+    ) -> asyncio.Future[Any]:
+        """Sent at once. Whatever keeps it from being sent is in the future, too."""
+        future: asyncio.Future[Any] = self._loop.create_future()
+        try:
+            message = report_message(request, next(self._ids))
+            self._check_size(message)
+            self._send(_Asked(future, message, about, read))
+        except HoldfastError as error:
+            future.set_exception(error)
+        return future
 
     def _check_size(self, message: pb.Request) -> None:
         link = self._link
@@ -454,7 +480,7 @@ class RemoteWorkers:
                 continue
             self._heard_at = time.monotonic()
             if isinstance(asked.future, concurrent.futures.Future):
-                _settle(asked.future, answer)
+                asked.settle(answer)
             else:
                 answers.append((asked, answer))
         if found or answers:
@@ -489,7 +515,7 @@ class RemoteWorkers:
                 self._waiter = None
         for asked, answer in answers:
             self._note_answer(asked.about, answer)
-            _settle(asked.future, answer)
+            asked.settle(answer)
 
     def _note(self, work: wk.Work) -> None:
         match work:
@@ -585,11 +611,5 @@ def _error_in(answer: pb.Answer) -> HoldfastError | None:
     return Unavailable(error.message) if isinstance(error, EngineStopped) else error
 
 
-def _settle(future: Any, answer: pb.Answer) -> None:
-    if future.done():
-        return
-    error = _error_in(answer)
-    if error is None:
-        future.set_result(answer)
-    else:
-        future.set_exception(error)
+def _turn_answer(answer: pb.Answer) -> wk.TurnAnswer:
+    return turn_answer(answer.turn)

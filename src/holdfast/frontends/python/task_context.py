@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -54,7 +53,7 @@ class TaskContext:
         self._say = say
         self._chunk_bytes = chunk_bytes
         self._token: str | None = None
-        self._stopped = threading.Event()
+        self._stopped = False
 
     def heartbeat(self, details: Any = None, *, progress: float | None = None) -> None:
         """Tell that the body is alive. `details` reach the next attempt; `progress` (0 to 1) is shown to people."""
@@ -97,11 +96,11 @@ class TaskContext:
     def is_cancelled(self) -> bool:
         """Whether this attempt no longer counts: cancelled, timed out, or its workflow closed. For bodies in
         threads."""
-        return self._stopped.is_set()
+        return self._stopped
 
     def stop(self, reason: str) -> None:
         self.stop_reason = reason
-        self._stopped.set()
+        self._stopped = True
 
     @property
     def logger(self) -> logging.LoggerAdapter[logging.Logger]:

@@ -196,19 +196,23 @@ def _number(value: int, field: str) -> int:
 
 
 def _token(message: pb.Token) -> Token:
-    _number(message.epoch, "token")
-    _number(message.nonce, "token")
-    return token(message)
+    found = token(message)
+    _number(found.epoch, "token")
+    _number(found.nonce, "token")
+    return found
 
 
 def _turn(part: pb.CompleteTurn, org: str, session: str) -> wk.CompleteTurn:
-    for seq in part.unread:
+    unread = tuple(part.unread)
+    for seq in unread:
         _number(seq, "unread")
-    turns = record(part.turns, _TURNS, "turns") if part.turns else ()
+    found = part.turns
+    turns = record(found, _TURNS, "turns") if found else ()
     ahead = record(part.after_steps, _TURN, "after_steps") if part.HasField("after_steps") else None
     for turn in turns if ahead is None else (*turns, ahead):
-        for field in ("up_to", "scheduled_at", "started_at"):
-            _number(getattr(turn, field), field)
+        _number(turn.up_to, "up_to")
+        _number(turn.scheduled_at, "scheduled_at")
+        _number(turn.started_at, "started_at")
     return wk.CompleteTurn(
         org=org,
         execution_id=part.workflow_execution_id,
@@ -219,7 +223,7 @@ def _turn(part: pb.CompleteTurn, org: str, session: str) -> wk.CompleteTurn:
         steps=tuple([step(found) for found in part.steps]),
         after_steps=ahead,
         waiting_for=record(part.waiting_for, _WAITS, "waiting_for") if part.HasField("waiting_for") else None,
-        unread=tuple(part.unread),
+        unread=unread,
         refused=tuple((_number(found.sequence, "refused"), found.reason) for found in part.refused),
     )
 
