@@ -32,6 +32,7 @@ _ON_BOTH = {
     "rest": "bench.rest",
     "idle": "bench.idle",
     "storage": "bench.storage",
+    "pages": "bench.pages",
 }
 # These use no store, or one of their own.
 _WITHOUT = {
@@ -46,7 +47,6 @@ _ON_POSTGRES = {
     "queues": "bench.queues",
     "claims": "bench.claims",
     "dead_rows": "bench.dead_rows",
-    "pages": "bench.pages",
     "growth": "bench.growth",
     "partitions": "bench.partitions",
 }

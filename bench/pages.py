@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
-
-import asyncpg
 
 from bench.claiming import prepare
 from bench.figures import Figure, percentile
@@ -24,6 +24,7 @@ from holdfast import Client, Engine
 FULL = {"executions": 1_000_000, "samples": 50, "page": 100}
 QUICK = {"executions": 20_000, "samples": 10, "page": 100}
 
+TAG = ["org", "key", "value", "execution_id"]
 _SPAN_S = 30 * 24 * 3600
 
 
@@ -40,8 +41,9 @@ async def _run(setting: Setting) -> list[Figure]:
     async with Engine(url, config=config()) as engine:
         found = await _measure(engine.client, setting, middle)
     setting.tell(", ".join(f"{name} {ms:.1f} ms" for name, ms in found.items()))
+    most_ms = setting.aim(100.0, postgres=50.0)
     return [
-        Figure(name=f"{name}, p50", figure=ms, unit="ms", at_most=None if name == "counted by status" else 50.0)
+        Figure(name=f"{name}, p50", figure=ms, unit="ms", at_most=None if name == "counted by status" else most_ms)
         for name, ms in found.items()
     ]
 
@@ -78,15 +80,33 @@ async def _fill(url: str, count: int) -> datetime:
     """All of them; a moment in the middle of their time."""
     first_us = time.time_ns() // 1000 - _SPAN_S * 1_000_000
     every_us = _SPAN_S * 1_000_000 // count
+    heads, tags = _heads(count, first_us, every_us), _tags(count, first_us, every_us)
+    if url.startswith("sqlite"):
+        _insert(url, heads, tags)
+    else:
+        await _copy(url, heads, tags)
+    return datetime.fromtimestamp(first_us / 1e6 + _SPAN_S / 2, UTC)
+
+
+async def _copy(url: str, heads: Iterator[tuple[Any, ...]], tags: Iterator[tuple[Any, ...]]) -> None:
+    import asyncpg  # noqa: PLC0415 - SQLite does without
+
     connection = await asyncpg.connect(url)
     try:
-        await copy(connection, "holdfast_executions", HEAD, _heads(count, first_us, every_us))
-        tags = ["org", "key", "value", "execution_id"]
-        await copy(connection, "holdfast_metadata", tags, _tags(count, first_us, every_us))
+        await copy(connection, "holdfast_executions", HEAD, heads)
+        await copy(connection, "holdfast_metadata", TAG, tags)
         await connection.execute("VACUUM ANALYZE")
     finally:
         await connection.close()
-    return datetime.fromtimestamp(first_us / 1e6 + _SPAN_S / 2, UTC)
+
+
+def _insert(url: str, heads: Iterator[tuple[Any, ...]], tags: Iterator[tuple[Any, ...]]) -> None:
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
+        for table, columns, rows in (("holdfast_executions", HEAD, heads), ("holdfast_metadata", TAG, tags)):
+            places = ", ".join("?" * len(columns))
+            sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})"
+            connection.executemany(sql, rows)
+        connection.commit()
 
 
 def _heads(count: int, first_us: int, every_us: int) -> Iterator[tuple[Any, ...]]:

@@ -205,6 +205,9 @@ class _Nothing:
     def take(self) -> None:
         return None
 
+    def meanwhile(self, *, writing: bool) -> None:
+        """Nobody has anything else to do."""
+
 
 NOTHING = _Nothing()
 

@@ -27,6 +27,7 @@ from holdfast.testing.histories import export_history
 from holdfast.testing.invariants import Record, Violation, read
 from holdfast.testing.mutants import VARIABLE
 from holdfast.testing.postgres import LocalPostgres
+from tests.conftest import NOTHING
 from tests.faults.chaos import checker
 from tests.faults.chaos.app import LEASE_S, Book, config
 from tests.faults.chaos.books import read_books
@@ -158,7 +159,7 @@ async def _read_in_between(url: str) -> list[Record]:
     store = open_store(url, config())
     while True:
         try:
-            await store.open(_Nothing())
+            await store.open(NOTHING)
             break
         except Unavailable:
             await asyncio.sleep(0.1)
@@ -167,13 +168,6 @@ async def _read_in_between(url: str) -> list[Record]:
         return [Record(head=head, history=await store.history("default", head.id)) for head in heads]
     finally:
         await store.close()
-
-
-class _Nothing:
-    """A source for a store that is only read."""
-
-    def take(self) -> None:
-        return None
 
 
 async def _leave(cluster: Cluster, names: Sequence[str]) -> list[str]:

@@ -58,6 +58,9 @@ class _Source:
     def take(self) -> _Write | None:
         return self.waiting.pop(0) if self.waiting else None
 
+    def meanwhile(self, *, writing: bool) -> None:
+        """Nobody has anything else to do."""
+
 
 async def write_waiting(
     database_url: str, count: int, *, name: str = NAME, wait: SubscriptionKind = SubscriptionKind.BROADCAST

@@ -36,6 +36,7 @@ ON_BOTH = [
     "rest",
     "idle",
     "storage",
+    "pages",
 ]
 MEASURED = {
     "sqlite": [*ON_BOTH, "filters", "import", "virtual_time"],
@@ -47,7 +48,6 @@ MEASURED = {
         "queues",
         "claims",
         "dead_rows",
-        "pages",
         "growth",
         "partitions",
     ],

@@ -118,7 +118,7 @@ class LocalEngine:
     async def start(self) -> None:
         self.loop = asyncio.get_running_loop()
         await self.store.open(self.queue)
-        self.queue.start(self.loop, self.store.wake)
+        self.queue.start(self.loop, self.store.wake, on_loop=self.store.writes_on_loop)
         await self.pausing.refresh()
         self.feeds.start()
 
@@ -140,8 +140,6 @@ class LocalEngine:
         return self.queue.submit(operation) if using is None else self.joins.run(operation, using)
 
     def _on_effects(self, effects: Effects) -> None:
-        if effects.work:
-            self.desk.deliver(effects.work)
         for session in effects.expired:
             self.desk.close(session, SessionLost(f"worker session {session} had expired"))
             self.queries.lost(session)

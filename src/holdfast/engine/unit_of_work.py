@@ -20,6 +20,7 @@ from holdfast.contract.workers import News, TurnWork, Work
 from holdfast.engine import desk as desks
 from holdfast.engine.desk import Desk, Tally
 from holdfast.engine.idempotency import decide_once
+from holdfast.engine.leftovers import Leftovers
 from holdfast.engine.operation import Operation
 from holdfast.engine.refill import plan_refills
 from holdfast.engine.rules.workspace import Entropy, Workspace
@@ -34,6 +35,8 @@ log = logging.getLogger("holdfast.engine")
 
 AnyFuture = asyncio.Future[Any] | concurrent.futures.Future[Any]
 FULL_RETRY_S = 0.25
+LARGE = 128
+"""A batch of so many is large enough: what every transaction costs is little beside what its rows cost."""
 
 
 class Member:
@@ -157,8 +160,16 @@ class OperationBatch:
 
     def answer(self) -> None:
         """Tell the callers, and this process, what the commit means. On the event loop."""
+        if self._effects.expired:
+            self.hand_out()  # its last words to a session that is closed now
         _settle_all(self._members)
         self._queue.on_effects(self._effects)
+
+    def hand_out(self) -> None:
+        """Give workers of this process what the commit means for them. On the event loop, after `answer`."""
+        work, self._effects.work = self._effects.work, []
+        if work:
+            self._queue.desk.deliver(work)
 
     def failed(self, error: BaseException) -> None:
         """Refuse, except those who wait out a full disk: their work is done and must not be lost."""
@@ -219,6 +230,7 @@ class OperationQueue:
         self.taken = 0
         self._waiting: deque[Member] = deque()
         self._committed: deque[OperationBatch] = deque()
+        self._leftovers: Leftovers | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake: Callable[[], None] = lambda: None
 
@@ -227,13 +239,17 @@ class OperationQueue:
         """How many operations wait for a transaction."""
         return len(self._waiting)
 
-    def start(self, loop: asyncio.AbstractEventLoop, wake: Callable[[], None]) -> None:
+    def start(self, loop: asyncio.AbstractEventLoop, wake: Callable[[], None], *, on_loop: bool = False) -> None:
+        """`on_loop`: the store's writer is a task of this loop, and says when it waits (`meanwhile`)."""
         self._loop = loop
         self._wake = wake
+        self._leftovers = Leftovers(loop) if on_loop else None
 
     def stop(self) -> None:
         """No more operations; those that wait are refused."""
         self._loop = None
+        if self._leftovers is not None:
+            self._leftovers.do_all()
         while self._waiting:
             member = self._waiting.popleft()
             member.refusal = EngineStopped()
@@ -259,16 +275,28 @@ class OperationQueue:
     def take(self) -> OperationBatch | None:
         waiting = self._waiting
         if not waiting:
+            if self._leftovers is not None:
+                self._leftovers.soon()
             return None
         limit = self.config.store.batch_size
+        if self._leftovers is not None:
+            # Half of a crowd: the others are written while these run, or all of them would wait for all.
+            limit = min(limit, max(LARGE, (len(waiting) + 1) // 2))
         members: list[Member] = []
         while waiting and len(members) < limit:
             members.append(waiting.popleft())
         self.taken += len(members)
         return self.make_batch(self, members)
 
+    def meanwhile(self, *, writing: bool) -> None:
+        if self._leftovers is not None:
+            self._leftovers.meanwhile(writing=writing)
+
     def settle(self, batch: OperationBatch) -> None:
         """From the writer. Waking the loop is a system call: under load several commits share one."""
+        if self._leftovers is not None:
+            self._leftovers.add(batch.answer, batch.hand_out)
+            return
         self._committed.append(batch)
         if len(self._committed) == 1:
             self.call(self._answer_all)
@@ -277,10 +305,11 @@ class OperationQueue:
         committed = self._committed
         while committed:
             # Answered before it is taken out: a batch that comes meanwhile needs no wake-up of its own.
-            try:
-                committed[0].answer()
-            except Exception:
-                log.exception("a committed batch could not be answered in full")
+            for deed in (committed[0].answer, committed[0].hand_out):
+                try:
+                    deed()
+                except Exception:
+                    log.exception("a committed batch could not be answered in full")
             committed.popleft()
 
     def call(self, callback: Callable[[], object]) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import msgspec
 from msgspec import field
@@ -335,6 +335,11 @@ class BatchSource(Protocol):
         """What is waiting now, as one batch, or None. Called from the writer's thread or task."""
         ...
 
+    def meanwhile(self, *, writing: bool) -> None:
+        """The writer waits for the database, to load a batch or to write it: the loop has time for other things. From
+        a writer that is a task of the event loop (`Store.writes_on_loop`)."""
+        ...
+
 
 class ExecutionQuery(msgspec.Struct, frozen=True, kw_only=True):
     """A page of executions, newest first, strictly older than `before` (an execution id). All of the `metadata` pairs
@@ -392,7 +397,10 @@ class Vitals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Store(Protocol):
+    """`writes_on_loop`: its writer is a task of the event loop, which is free whenever that waits."""
+
     clock: Clock
+    writes_on_loop: ClassVar[bool]
 
     @property
     def in_company(self) -> bool:

@@ -102,3 +102,6 @@ class _WatchedSource:
             self._told = handed_in
             self._store.drained(handed_in)
         return batch
+
+    def meanwhile(self, *, writing: bool) -> None:
+        self._source.meanwhile(writing=writing)

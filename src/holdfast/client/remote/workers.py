@@ -20,6 +20,7 @@ from typing import Any, cast
 import grpc
 from msgspec.structs import replace
 
+from holdfast.client.remote.asked import About, Asked, Attempt, error_of_answer, is_attempt, turn_of
 from holdfast.client.remote.links import Address, addresses, error_of, is_local, metadata, open_channel
 from holdfast.client.remote.sessions import SessionLink
 from holdfast.contract import workers as wk
@@ -37,8 +38,7 @@ from holdfast.model.events import HistoryEvent
 from holdfast.model.values import Failure, Token
 from holdfast.wire.grpc import holdfast_pb2 as pb
 from holdfast.wire.grpc.events import event
-from holdfast.wire.grpc.failures import error as error_in
-from holdfast.wire.grpc.reports import Report, attempt_message, heartbeat_answer, report_message, turn_answer
+from holdfast.wire.grpc.reports import Report, attempt_message, heartbeat_answer, report_message
 from holdfast.wire.grpc.sessions import open_message
 from holdfast.wire.grpc.work import key_of, work
 
@@ -57,39 +57,6 @@ LONGEST_PAUSE_S = 5.0
 KEPT_KEYS = 50_000
 OLD_SERVER = wk.OutputLimits(64 * 1024, 100)
 """For one that ignores what tasks say: their bodies must not fail for that."""
-
-
-Attempt = tuple[str, int, int]
-"""Execution, task number, attempt."""
-
-
-class _Asked:
-    """A request that waits for its answer. `about` is the lease or the attempt that it reports on; on an attempt it may
-    have to be shown again. `read` makes the result from the answer."""
-
-    __slots__ = ("about", "future", "message", "read")
-
-    def __init__(
-        self,
-        future: Any,
-        message: pb.Request,
-        about: tuple[str, Token] | Attempt | None = None,
-        read: Callable[[pb.Answer], Any] | None = None,
-    ) -> None:
-        self.future = future
-        self.message = message
-        self.about = about
-        self.read = read
-
-    def settle(self, answer: pb.Answer) -> None:
-        future = self.future
-        if future.done():
-            return
-        error = _error_in(answer)
-        if error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(answer if self.read is None else self.read(answer))
 
 
 class RemoteWorkers:
@@ -117,11 +84,11 @@ class RemoteWorkers:
         self._org = ""
         self._lease_s = 30.0
         self._ids = itertools.count(1)
-        self._asked: dict[int, _Asked] = {}
+        self._asked: dict[int, Asked] = {}
         self._post: list[wk.Work] = []
         self._waiter: asyncio.Future[list[wk.Work]] | None = None
         self._former: tuple[str, bytes] | None = None
-        self._leftovers: list[_Asked] = []
+        self._leftovers: list[Asked] = []
         self._turns: dict[str, Token] = {}
         self._tasks: dict[Attempt, Token] = {}
         self._moving: asyncio.Task[None] | None = None
@@ -195,7 +162,7 @@ class RemoteWorkers:
             return
         log.warning("the session with the server is over, opening another: %s", why)
         self._link = None
-        self._leftovers += [asked for asked in list(self._asked.values()) if _is_attempt(asked.about)]
+        self._leftovers += [asked for asked in list(self._asked.values()) if is_attempt(asked.about)]
         self._fail_all(Unavailable("the session with the server is over"))
         lost: list[wk.Work] = [wk.LostTurn(key, token.epoch) for key, token in self._turns.items()]
         self._turns = {}
@@ -319,7 +286,7 @@ class RemoteWorkers:
     # --- reports ---
 
     def complete_turn(self, request: wk.CompleteTurn) -> asyncio.Future[wk.TurnAnswer]:
-        return self._report(request, (request.execution_id, request.token), _turn_answer)
+        return self._report(request, (request.execution_id, request.token), turn_of)
 
     async def park_turn(self, request: wk.ParkTurn) -> None:
         await self._report(request, (request.execution_id, request.token))
@@ -397,7 +364,7 @@ class RemoteWorkers:
     def _report(
         self,
         request: Report,
-        about: tuple[str, Token] | Attempt | None = None,
+        about: About | None = None,
         read: Callable[[pb.Answer], Any] | None = None,
     ) -> asyncio.Future[Any]:
         """Sent at once. Whatever keeps it from being sent is in the future, too."""
@@ -405,7 +372,7 @@ class RemoteWorkers:
         try:
             message = report_message(request, next(self._ids))
             self._check_size(message)
-            self._send(_Asked(future, message, about, read))
+            self._send(Asked(future, message, about, read))
         except HoldfastError as error:
             future.set_exception(error)
         return future
@@ -437,7 +404,7 @@ class RemoteWorkers:
 
         raw.add_done_callback(pass_on)
         try:
-            self._send(_Asked(raw, report_message(request, next(self._ids))))
+            self._send(Asked(raw, report_message(request, next(self._ids))))
         except HoldfastError as error:
             done.set_exception(error)
 
@@ -447,13 +414,13 @@ class RemoteWorkers:
             return
         future: asyncio.Future[pb.Answer] = asyncio.get_running_loop().create_future()
         try:
-            self._send(_Asked(future, make(next(self._ids))))
+            self._send(Asked(future, make(next(self._ids))))
             async with asyncio.timeout(GOODBYE_S):
                 await future
         except (TimeoutError, HoldfastError) as error:
             log.info("the server was not told: %r", error)
 
-    def _send(self, asked: _Asked) -> None:
+    def _send(self, asked: Asked) -> None:
         link = self._link
         if link is None:
             raise (
@@ -473,7 +440,7 @@ class RemoteWorkers:
             taken = work(part)
             if taken is not None:
                 found.append(taken)
-        answers: list[tuple[_Asked, pb.Answer]] = []
+        answers: list[tuple[Asked, pb.Answer]] = []
         for answer in message.answers:
             asked = self._asked.pop(answer.id, None)
             if asked is None:
@@ -503,7 +470,7 @@ class RemoteWorkers:
 
     # --- and on the event loop ---
 
-    def _deliver(self, found: list[wk.Work], answers: list[tuple[_Asked, pb.Answer]]) -> None:
+    def _deliver(self, found: list[wk.Work], answers: list[tuple[Asked, pb.Answer]]) -> None:
         """Work first: news may be older than an answer that came with them, never the other way round."""
         for given in found:
             self._note(given)
@@ -528,11 +495,11 @@ class RemoteWorkers:
                 if held is not None and held.epoch <= work.epoch:
                     del self._turns[work.execution_id]
 
-    def _note_answer(self, about: tuple[str, Token] | Attempt | None, answer: pb.Answer) -> None:
+    def _note_answer(self, about: About | None, answer: pb.Answer) -> None:
         if about is None:
             return
-        if _is_attempt(about):
-            if not isinstance(_error_in(answer), Unavailable):
+        if is_attempt(about):
+            if not isinstance(error_of_answer(answer), Unavailable):
                 self._tasks.pop(cast(Attempt, about), None)
         elif not answer.HasField("turn") or answer.turn.released or answer.turn.closed:
             self._drop_turn(*cast(tuple[str, Token], about))
@@ -546,11 +513,11 @@ class RemoteWorkers:
         """Nobody will answer. Reports on tasks are kept for the next session."""
         asked, self._asked = self._asked, {}
         for one in list(asked.values()):  # a heartbeat may come from its own thread this moment
-            if one.future.done() or (_is_attempt(one.about) and not self._stopped):
+            if one.future.done() or (is_attempt(one.about) and not self._stopped):
                 continue
             # Whether a turn was recorded is not known: only its history can tell.
             unknown = StaleClaim("the session is over; whether the turn was recorded is not known")
-            one.future.set_exception(error if one.about is None or _is_attempt(one.about) else unknown)
+            one.future.set_exception(error if one.about is None or is_attempt(one.about) else unknown)
 
     # --- histories ---
 
@@ -597,19 +564,3 @@ def _page_read(done: asyncio.Future[pb.GetHistoryResponse], call: Any) -> None:
         done.set_result(call.result())
     else:
         done.set_exception(error_of(error) if isinstance(error, grpc.RpcError) else ServerUnreachable(str(error)))
-
-
-def _is_attempt(about: tuple[str, Token] | Attempt | None) -> bool:
-    return about is not None and len(about) == 3
-
-
-def _error_in(answer: pb.Answer) -> HoldfastError | None:
-    if not answer.HasField("error"):
-        return None
-    error = error_in(answer.error)
-    # Theirs has stopped, not ours.
-    return Unavailable(error.message) if isinstance(error, EngineStopped) else error
-
-
-def _turn_answer(answer: pb.Answer) -> wk.TurnAnswer:
-    return turn_answer(answer.turn)

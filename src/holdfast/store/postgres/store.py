@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from holdfast.config import StoreConfig
 from holdfast.errors import EngineStopped, HoldfastError
@@ -54,6 +54,8 @@ class PostgresStore:
 
     `clock` replaces the database's own, for tests that own the time.
     """
+
+    writes_on_loop: ClassVar[bool] = True
 
     def __init__(self, url: str, config: StoreConfig, clock: Clock | None = None) -> None:
         self.clock: Clock = clock or DatabaseClock()

@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from random import uniform
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from holdfast.errors import OutcomeUnknown, StorageBusy, StorageError
 from holdfast.store.postgres.arrays import Packing
@@ -50,6 +50,14 @@ _LONGEST_PAUSE_S: Final = 1.0
 _LOCK_NOT_AVAILABLE: Final = "55P03"
 
 
+class Meanwhile(Protocol):
+    def __call__(self, *, writing: bool) -> None: ...
+
+
+def _nothing_meanwhile(*, writing: bool) -> None:
+    """Nobody has anything else to do."""
+
+
 class Transactions:
     """The writer's connection. Belongs to the writer."""
 
@@ -60,6 +68,7 @@ class Transactions:
         self._marks = Marks()
         self._aside = Aside()
         self.stopping = False
+        self.meanwhile: Meanwhile = _nothing_meanwhile
         patience_ms = int(database.config.statement_timeout_s * 1000)
         settings = {**_SETTINGS, "statement_timeout": str(patience_ms)}
         # Behind a pooler a session is a transaction.
@@ -164,6 +173,7 @@ class Transactions:
         await connection.execute(self._begin + settings)
         now = await self.now(connection)
         packing = Packing(connection)
+        self.meanwhile(writing=False)
         loaded = await load(packing, batch.plan(), now)
         seen = Seen(loaded)
         changes = batch.decide(loaded)
@@ -172,6 +182,7 @@ class Transactions:
             await connection.execute("ROLLBACK")
             return False
         number, mark = self._marks.next(now)
+        self.meanwhile(writing=True)
         await write(packing, changes, seen, now, mark)
         await self._commit(connection, number, batch, patience_s)
         return True

@@ -34,6 +34,7 @@ class Writer:
         self._owner = threading.get_ident()
         self._work = asyncio.Event()
         self._stopping = self.transactions.stopping = False
+        self.transactions.meanwhile = source.meanwhile
         await self.transactions.connect()
         self._task = self._loop.create_task(self._write_until_stopped(source), name="holdfast-writer")
 

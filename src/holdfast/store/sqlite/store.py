@@ -6,7 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from holdfast.config import StoreConfig
 from holdfast.errors import EngineStopped
@@ -45,6 +45,8 @@ T = TypeVar("T")
 
 class SqliteStore:
     """One SQLite file, or a database of its own in memory when `path` is None."""
+
+    writes_on_loop: ClassVar[bool] = False
 
     def __init__(self, path: str | Path | None, config: StoreConfig, clock: Clock) -> None:
         self.clock = clock

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context, copy_context
 from copy import copy
 from operator import attrgetter
-from typing import Any
+from typing import Any, ClassVar
 
 from holdfast.errors import EngineStopped, InvalidRequest, StorageBusy
 from holdfast.model.events import HistoryEvent
@@ -90,6 +90,8 @@ class Faults:
 
 class MemoryStore:
     """A `Store`. Used from one event loop; `wake` may be called from any thread."""
+
+    writes_on_loop: ClassVar[bool] = False
 
     def __init__(self, database: MemoryDatabase, clock: Clock, faults: Faults | None = None) -> None:
         self.clock = clock

@@ -89,6 +89,9 @@ class Source:
     def take(self) -> Member | Group | None:
         return self.waiting.popleft() if self.waiting else None
 
+    def meanwhile(self, *, writing: bool) -> None:
+        """Nobody here has anything else to do."""
+
 
 class Bench:
     """A store, its source and its clock."""
