@@ -62,6 +62,7 @@ async def plan_of_claim(connection: Any) -> str:
             [BUILD],
             time.time_ns() // 1000,
             10,
+            2**31,
         )
     finally:
         await connection.execute("ROLLBACK")

@@ -8,15 +8,14 @@ import pytest
 
 from holdfast.config import StoreConfig
 from holdfast.errors import EngineStopped, InvalidRequest, StorageBusy
-from holdfast.model.ids import execution_id
 from holdfast.store.postgres import pages, read
 from holdfast.store.postgres.connections import Database
 from holdfast.store.postgres.readers import Reads
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.protocol import ExecutionQuery
 from holdfast.testing.postgres import LocalPostgres
-from holdfast.testing.stores.bench import START, Bench
-from holdfast.testing.stores.records import ORG, OTHER_ORG, an_execution, an_id
+from holdfast.testing.stores.bench import START
+from holdfast.testing.stores.records import ORG, OTHER_ORG, an_id
 
 HOUR = 3_600_000_000
 
@@ -141,34 +140,6 @@ async def test_reads_outlive_a_restart_of_the_server() -> None:
         await asyncio.to_thread(server.start)
         assert await waiting == 42
         await reads.stop()
-
-
-async def test_executions_are_found_by_time_whatever_their_ids(postgres_url: str) -> None:
-    """A child's id may be older than the child, by any time; nobody is on a page twice."""
-    bench = await Bench.opened(_opener(postgres_url))
-    made = [
-        an_execution(number, id=execution_id(START + of_id, 0, number), created_at=START + created)
-        for number, (of_id, created) in enumerate(
-            ((0, 0), (0, 5 * HOUR), (5 * HOUR, 5 * HOUR), (5 * HOUR, 0), (-9 * HOUR, HOUR), (HOUR, HOUR + 30_000_000))
-        )
-    ]
-    await bench.write(new_executions=made)
-
-    async def listed(**query: Any) -> set[int]:
-        found = await bench.store.list_executions(ExecutionQuery(org=ORG, **query))
-        assert [one.id for one in found] == sorted({one.id for one in found}, reverse=True)
-        return {int(one.workflow_id.removeprefix("order-")) for one in found}
-
-    assert await listed() == {0, 1, 2, 3, 4, 5}
-    assert await listed(created_from=START + HOUR) == {1, 2, 4, 5}
-    assert await listed(created_before=START + HOUR) == {0, 3}
-    assert await listed(created_from=START + HOUR, created_before=START + 2 * HOUR) == {4, 5}
-    assert await listed(created_from=START, created_before=START + 1, before=made[3].id) == {0}
-    assert await listed(created_from=START + HOUR, kinds=("shipping", "shipping"), limit=2) == {2, 5}
-    assert await listed(created_from=2**62) == set()
-    assert await listed(created_before=2**62) == {0, 1, 2, 3, 4, 5}
-    assert await listed(created_from=-5) == {0, 1, 2, 3, 4, 5}
-    await bench.store.close()
 
 
 async def test_the_next_due_moment_is_looked_up_never_searched(reads: Reads) -> None:

@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.model.executions import Execution, State, Status
+from holdfast.store.id_spans import AFTER_ALL_IDS, id_span
 from holdfast.store.postgres.planning import by_keys
 from holdfast.store.postgres.statements import Connection, statement
 from holdfast.store.protocol import ExecutionQuery
@@ -28,10 +29,6 @@ _LEFT_TO_SOME: Final = frozenset({"where_status", "where_kind", "where_ready_kin
 _SIZE_OF_STATE: Final = statement("executions", "size_of_state")
 _SIZE_OF_KIND: Final = statement("executions", "size_of_kind")
 _ALL_STATES: Final = tuple(state.value for state in State)
-_BEFORE_ALL_IDS: Final = ""
-_AFTER_ALL_IDS: Final = "\U0010ffff"
-# As in the condition of the index.
-_ASTRAY_MS: Final = 60_000
 # What is walked is counted up to here: fewer rows than this may all be looked at.
 _FEW: Final = 5_000
 
@@ -52,7 +49,7 @@ async def _choose(connection: Connection, query: ExecutionQuery) -> tuple[Execut
     narrow = bool(query.statuses or query.kinds)
     if not narrow and len(query.metadata) == 1:
         return query, True
-    span = _span(query)
+    span = id_span(query)
     keys, values = zip(*query.metadata, strict=True)
     sizes = await connection.fetch(statement("metadata", "sizes"), query.org, keys, values, *span, _FEW)
     ranked = sorted(zip((size for (size,) in sizes), query.metadata, strict=True))
@@ -92,7 +89,7 @@ class _Numbers(dict[str, str]):
 
 def _values(query: ExecutionQuery) -> dict[str, Any]:
     states, open_statuses = _places(query)
-    from_id, before_id = _span(query)
+    from_id, before_id = id_span(query)
     tag_key, tag_value = query.metadata[0] if query.metadata else ("", "")
     return {
         "org": query.org,
@@ -108,7 +105,7 @@ def _values(query: ExecutionQuery) -> dict[str, Any]:
         "created_before": query.created_before,
         "from_id": from_id,
         "before_id": before_id,
-        "cursor": query.before if query.before is not None else _AFTER_ALL_IDS,
+        "cursor": query.before if query.before is not None else AFTER_ALL_IDS,
         "tag_key": tag_key,
         "tag_value": tag_value,
         "tag_keys": [key for key, _ in query.metadata],
@@ -182,21 +179,3 @@ def _filters(query: ExecutionQuery, *more: str, tags: bool = True) -> list[str]:
 def _branch(way: str, filters: list[str]) -> str:
     where = "\n".join(statement("executions", name) for name in filters)
     return statement("executions", way).replace("/*where*/", where)
-
-
-def _span(query: ExecutionQuery) -> tuple[str, str]:
-    """The ids to walk: from the first to before the second."""
-    first, last = _BEFORE_ALL_IDS, query.before if query.before is not None else _AFTER_ALL_IDS
-    if query.workflow_id is None and query.created_from is not None:
-        first = _id_of(query.created_from // 1_000 - _ASTRAY_MS)
-    if query.workflow_id is None and query.created_before is not None:
-        last = min(last, _id_of(query.created_before // 1_000 + 1 + _ASTRAY_MS))
-    return first, last
-
-
-def _id_of(ms: int) -> str:
-    """How the ids of a millisecond begin."""
-    if ms >= 2**48:
-        return _AFTER_ALL_IDS
-    text = f"{max(ms, 0):012x}"
-    return f"{text[:8]}-{text[8:]}"

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from holdfast.model.executions import Execution, State, Status
+from holdfast.store.id_spans import AFTER_ALL_IDS, id_span
 from holdfast.store.protocol import ExecutionQuery
 from holdfast.store.rows import row_to_head
 from holdfast.store.sqlite.statements import statement
@@ -22,7 +23,6 @@ _DERIVED: Final = {
     Status.WAITING: (State.OPEN.value, "where_waiting"),
 }
 _NEED_READY: Final = frozenset({"where_pending", "where_running"})
-_AFTER_ALL_IDS: Final = "\U0010ffff"
 
 
 def list_executions(connection: sqlite3.Connection, query: ExecutionQuery) -> list[Execution]:
@@ -34,10 +34,16 @@ def list_executions(connection: sqlite3.Connection, query: ExecutionQuery) -> li
 
 
 def _branches(query: ExecutionQuery) -> Iterator[tuple[str, list[Any]]]:
+    first, last = id_span(query)
+    cursor = query.before if query.before is not None else AFTER_ALL_IDS
     for state, condition in _places(query):
         for kind in dict.fromkeys(query.kinds) or (None,):
+            filters = {"where_state": state, "where_kind": kind}
             for way, key in _ways(query, state, condition, kind):
-                yield _branch(query, way, key, condition, {"where_state": state, "where_kind": kind})
+                entry = [query.org, *key, last]
+                yield _branch(query, way, entry, condition, {"where_id_from": first or None, **filters})
+            if query.workflow_id is None and (query.created_from is not None or query.created_before is not None):
+                yield _branch(query, "page_astray", [query.org, cursor, first, last], condition, filters)
 
 
 def _places(query: ExecutionQuery) -> list[tuple[str | None, str]]:
@@ -61,7 +67,7 @@ def _ways(query: ExecutionQuery, state: str | None, condition: str, kind: str | 
 
 
 def _branch(
-    query: ExecutionQuery, way: str, key: list[Any], condition: str, wanted: dict[str, str | None]
+    query: ExecutionQuery, way: str, entry: list[Any], condition: str, wanted: dict[str, str | None]
 ) -> tuple[str, list[Any]]:
     filters: dict[str, Any] = {
         **wanted,
@@ -72,6 +78,5 @@ def _branch(
     used = {name: value for name, value in filters.items() if value is not None}
     tags = query.metadata[1:] if way == "page_of_metadata" else query.metadata
     names = [way, *([condition] if condition else []), *used, *("where_tagged" for _ in tags)]
-    before = query.before if query.before is not None else _AFTER_ALL_IDS
-    values = [query.org, *key, before, *used.values(), *(text for tag in tags for text in tag)]
+    values = [*entry, *used.values(), *(text for tag in tags for text in tag)]
     return "\n".join(statement("executions", name) for name in names), values

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.model.executions import Execution, Ready, State, Status
+from holdfast.model.ids import execution_id
 from holdfast.store.protocol import ExecutionQuery
 from holdfast.testing.stores.bench import START, Bench, OpenStore
 from holdfast.testing.stores.records import ORG, OTHER_ORG, a_closed_execution, an_execution, an_id
+
+HOUR = 3_600_000_000
 
 
 async def listed(bench: Bench, **query: Any) -> list[int]:
@@ -69,6 +72,39 @@ class Listing:
             assert await listed(bench, statuses=(status,), before=an_id(number)) == []
         assert await listed(bench, statuses=tuple(Status)) == sorted(numbers.values(), reverse=True)
         assert await listed(bench, statuses=(Status.WAITING, Status.PENDING)) == [3, 1]
+
+    async def test_executions_are_found_by_time_whatever_their_ids(self, open_store: OpenStore) -> None:
+        """A child's id may be older than the child, by any time; nobody is on a page twice."""
+        bench = await Bench.opened(open_store)
+        times = (
+            (0, 0),
+            (0, 5 * HOUR),
+            (5 * HOUR, 5 * HOUR),
+            (5 * HOUR, 0),
+            (-9 * HOUR, HOUR),
+            (HOUR, HOUR + 30_000_000),
+        )
+        made = [
+            an_execution(number, id=execution_id(START + of_id, 0, number), created_at=START + created)
+            for number, (of_id, created) in enumerate(times)
+        ]
+        await bench.write(new_executions=made)
+
+        async def found(**query: Any) -> set[int]:
+            page = await bench.store.list_executions(ExecutionQuery(org=ORG, **query))
+            assert [one.id for one in page] == sorted({one.id for one in page}, reverse=True)
+            return {int(one.workflow_id.removeprefix("order-")) for one in page}
+
+        assert await found() == {0, 1, 2, 3, 4, 5}
+        assert await found(created_from=START + HOUR) == {1, 2, 4, 5}
+        assert await found(created_before=START + HOUR) == {0, 3}
+        assert await found(created_from=START + HOUR, created_before=START + 2 * HOUR) == {4, 5}
+        assert await found(created_from=START, created_before=START + 1, before=made[3].id) == {0}
+        assert await found(created_from=START + HOUR, kinds=("shipping", "shipping"), limit=2) == {2, 5}
+        assert await found(created_from=START + HOUR, statuses=(Status.WAITING,)) == {1, 2, 4, 5}
+        assert await found(created_from=2**62) == set()
+        assert await found(created_before=2**62) == {0, 1, 2, 3, 4, 5}
+        assert await found(created_from=-5) == {0, 1, 2, 3, 4, 5}
 
     async def test_each_filter_narrows(self, open_store: OpenStore) -> None:
         """By kind, queue, workflow id and time; the interval includes its beginning and excludes its end."""

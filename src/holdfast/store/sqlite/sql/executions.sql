@@ -96,6 +96,14 @@ FROM holdfast_metadata AS m CROSS JOIN holdfast_executions AS h ON h.id = m.exec
 LEFT JOIN holdfast_ready AS r ON r.execution_id = h.id
 WHERE m.org = ? AND m.key = ? AND m.value = ? AND m.execution_id < ?;
 
+-- name: page_astray
+-- One branch of a page: executions of a time whose ids are of another. The condition on both is that of an index.
+SELECT h.* FROM holdfast_heads AS h WHERE h.id IN (
+    SELECT e.id FROM holdfast_executions AS e INDEXED BY holdfast_executions_astray
+    WHERE e.org = ? AND e.id < ? AND (e.id < ? OR e.id >= ?)
+        AND (replace(substr(e.id, 1, 13), '-', '') < printf('%012x', max(e.created_at / 1000 - 60000, 0))
+            OR replace(substr(e.id, 1, 13), '-', '') >= printf('%012x', e.created_at / 1000 + 60000)));
+
 -- name: page_order
 -- The end of a page, after its branches.
 ORDER BY id DESC LIMIT ?;
@@ -111,6 +119,10 @@ AND h.kind = ?;
 -- name: where_queue
 -- Narrow a branch.
 AND h.queue = ?;
+
+-- name: where_id_from
+-- Narrow a branch.
+AND h.id >= ?;
 
 -- name: where_created_from
 -- Narrow a branch.
