@@ -15,6 +15,9 @@ from holdfast.config import StoreConfig
 from holdfast.store.postgres import hints as module
 from holdfast.store.postgres.connections import Database
 from holdfast.store.postgres.hints import Hints
+from holdfast.store.postgres.store import PostgresStore
+from holdfast.testing.stores.bench import Bench
+from holdfast.testing.stores.records import a_worker, an_execution
 from tests.conftest import PATIENCE_S, until
 
 
@@ -142,8 +145,8 @@ async def test_a_lost_connection_is_replaced_and_nothing_is_missed(postgres_url,
 
 
 async def test_without_hints_it_is_time_to_look_more_often(postgres_url, monkeypatch):
-    """Every second instead of every ten of one that is alone, on a clock that the test turns."""
-    moments = (1000.0, 1000.5, 1001.1, 1002.2, 1010.1, 1020.2)
+    """Every second instead of every twenty of one that is alone, on a clock that the test turns."""
+    moments = (1000.0, 1000.5, 1001.1, 1002.2, 1020.1, 1040.2)
     async with node(postgres_url) as healthy, node(postgres_url, hints=False) as off:
         assert (True, False) == (healthy.healthy, off.healthy)
         seen = []
@@ -276,3 +279,22 @@ async def test_one_that_is_alone_says_nothing(postgres_url):
             await until(lambda: one.in_company and two.in_company)
             assert await two.wait(PATIENCE_S)
         assert said[0] == "hello"
+
+
+async def test_that_a_worker_lives_is_no_news(postgres_url, monkeypatch):
+    """Other nodes are told of what is committed, but not of heartbeats."""
+    told: list[str] = []
+    monkeypatch.setattr(Hints, "tell", lambda _: told.append("look"))
+
+    async def opened(clock: Any, source: Any) -> PostgresStore:
+        store = PostgresStore(postgres_url, StoreConfig(), clock)
+        await store.open(source)
+        return store
+
+    bench = await Bench.opened(opened)
+    await bench.write(workers={"w-1": a_worker("w-1")})
+    assert [] == told
+
+    await bench.write(new_executions=[an_execution(1)])
+    assert ["look"] == told
+    await bench.store.close()

@@ -24,7 +24,7 @@ _log = logging.getLogger("holdfast.store")
 
 CHANNEL: Final = "holdfast"
 HEALTHY_POLL_S: Final = 5.0
-ALONE_POLL_S: Final = 10.0
+ALONE_POLL_S: Final = 20.0
 BROKEN_POLL_S: Final = 1.0
 
 _HELLO: Final = "hello"

@@ -95,7 +95,7 @@ class Transactions:
 
     async def run(self, batch: Batch) -> bool:
         """One transaction, or several if it has to be split. Returns when the batch knows how it ended, or when it is
-        set aside: true if anything was written."""
+        set aside: true if anything was written that other nodes should hear of."""
         give_up_at = asyncio.get_running_loop().time() + self._database.config.busy_deadline_s
         return await self._run(batch, give_up_at, _WARY if self._aside else "")
 
@@ -185,7 +185,8 @@ class Transactions:
         self.meanwhile(writing=True)
         await write(packing, changes, seen, now, mark)
         await self._commit(connection, number, batch, patience_s)
-        return True
+        # That a worker lives is no news for other nodes: they look when its lease is over.
+        return changes != Changes(workers=changes.workers)
 
     async def now(self, connection: Connection) -> int:
         return await self._clock.read(connection) if isinstance(self._clock, DatabaseClock) else self._clock()
