@@ -176,4 +176,4 @@ def reclaim(ws: Workspace, execution: Execution, *, guilty: bool) -> None:
         hand_back(ws, execution)
         offer(ws, execution)
     else:
-        hand_back(ws, execution, delay_s=min(2.0 ** (execution.crashes - 1), LONGEST_BACK_OFF_S))
+        hand_back(ws, execution, delay_s=min(2.0 ** min(execution.crashes - 1, 10), LONGEST_BACK_OFF_S))
