@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import Any
 
 from holdfast import Engine
+from holdfast.store.postgres.fronts import Fronts
 from holdfast.store.postgres.load import load
 from holdfast.store.postgres.statements import statement
 from holdfast.store.protocol import LoadPlan, TaskClaim, TurnClaim
@@ -33,19 +35,22 @@ def task_claim(queues: tuple[str, ...], limit: int = 10) -> LoadPlan:
     return LoadPlan(task_claims=[TaskClaim("default", queues, (TASK_KIND,), limit)])
 
 
-async def claim_ms(connection: Any, plan: LoadPlan, samples: int, found: int | None) -> list[float]:
-    """Milliseconds of each; `found` is how many it has to find."""
-    took = []
+async def claim_ms(
+    connection: Any, plan: LoadPlan, samples: int, found: int | None, pause_s: float = 0.0
+) -> list[float]:
+    """Milliseconds of each, by one node; `found` is how many it has to find."""
+    took, fronts = [], Fronts()
     for _ in range(samples):
         await connection.execute(_BEGIN)
         try:
             began = time.perf_counter()
-            loaded = await load(connection, plan, time.time_ns() // 1000)
+            loaded = await load(connection, plan, time.time_ns() // 1000, fronts)
             took.append((time.perf_counter() - began) * 1e3)
         finally:
             await connection.execute("ROLLBACK")
         claimed = len(loaded.turn_claims[0] if plan.turn_claims else loaded.task_claims[0])
         assert found is None or claimed == found, f"{claimed} claimed, not {found}"
+        await asyncio.sleep(pause_s)
     return took
 
 

@@ -12,16 +12,17 @@ last, so that nobody can wait in a circle.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import islice
+from collections.abc import Iterable
 from typing import Any
 
 from holdfast.model.executions import Execution, Ready, TimerRow
+from holdfast.store.postgres.claims import Claims
+from holdfast.store.postgres.fronts import Fronts
 from holdfast.store.postgres.keys import load_keys
 from holdfast.store.postgres.load_messages import MessageLoad
 from holdfast.store.postgres.pauses import load_pauses
 from holdfast.store.postgres.statements import Connection, columns, statement
-from holdfast.store.protocol import Loaded, LoadPlan, TaskClaim, TaskKey, TurnClaim
+from holdfast.store.protocol import Loaded, LoadPlan, TaskKey, TurnClaim
 from holdfast.store.rows import (
     row_to_dead_letter,
     row_to_definition,
@@ -38,16 +39,9 @@ _LOCK_FREE = statement("executions", "lock_free")
 _CHILDREN = statement("executions", "open_children")
 _BEREAVED = statement("executions", "bereaved")
 _READY = statement("ready", "by_id")
-_CLAIMABLE_TURNS = statement("ready", "claimable")
-_CANDIDATES = statement("ready", "candidates")
-_SUSPECTS = statement("ready", "suspects")
-_SUSPECTED = statement("ready", "suspected")
-_CLAIMABLE_TURN_QUEUES = statement("ready", "claimable_queues")
 _HELD_TURNS = statement("ready", "held")
 _WORKFLOW_KEYS = statement("workflow_keys", "by_key")
 _TASKS = statement("tasks", "by_key")
-_CLAIMABLE_TASKS = statement("tasks", "claimable")
-_CLAIMABLE_TASK_QUEUES = statement("tasks", "claimable_queues")
 _DUE_TASKS = statement("tasks", "due")
 _HELD_TASKS = statement("tasks", "held")
 _TIMERS = statement("timers", "by_key")
@@ -71,15 +65,16 @@ class Raced(Exception):
     """Somebody else has changed, in the meantime, what this transaction had found: all of it has to begin again."""
 
 
-async def load(connection: Connection, plan: LoadPlan, now: int) -> Loaded:
-    """Everything the plan names, and the executions that those rows belong to, locked."""
-    return await _Load(connection, plan, now).run()
+async def load(connection: Connection, plan: LoadPlan, now: int, fronts: Fronts | None = None) -> Loaded:
+    """Everything the plan names, and the executions that those rows belong to, locked. `fronts` are what earlier claims
+    have learned."""
+    return await _Load(connection, plan, now, fronts or Fronts()).run()
 
 
 class _Load:
     """One load. `executions` and `tasks` are what is wanted; they grow while rows that refer to some are found."""
 
-    def __init__(self, connection: Connection, plan: LoadPlan, now: int) -> None:
+    def __init__(self, connection: Connection, plan: LoadPlan, now: int, fronts: Fronts) -> None:
         self.connection = connection
         self.plan = plan
         self.loaded = Loaded(now=now)
@@ -88,6 +83,7 @@ class _Load:
         self.timers = set(plan.timers)
         self.heads: dict[str, Any] = {}
         self.messages = MessageLoad(connection, plan, self.loaded)
+        self.claims = Claims(connection, self.loaded, self.heads, self._take_heads, fronts)
 
     async def run(self) -> Loaded:
         plan = self.plan
@@ -189,19 +185,9 @@ class _Load:
     async def _take_free(self, *, timers: bool, tasks: bool, bereaved: bool) -> None:
         """Pages of what nobody holds; what somebody holds is left to him, or for later."""
         plan, loaded, connection = self.plan, self.loaded, self.connection
-        free: set[str] = set()
-        for turn_claim in plan.turn_claims:
-            taken = {key for answer in loaded.turn_claims for key in answer}
-            turns = await self._claim_turns(turn_claim, turn_claim.limit + len(taken))
-            loaded.turn_claims.append(list(islice((key for key in turns if key not in taken), turn_claim.limit)))
-            free.update(turns)
-        for task_claim in plan.task_claims:
-            given = {key for answer in loaded.task_claims for key in answer}
-            found = await self._claim_tasks(task_claim, task_claim.limit + len(given))
-            answer = list(islice((key for key in found if key not in given), task_claim.limit))
-            loaded.task_claims.append(answer)
-            self.tasks.update(answer)
-            free.update(execution_id for execution_id, _ in found)
+        free = await self.claims.turns(plan.turn_claims)
+        free |= await self.claims.tasks(plan.task_claims)
+        self.tasks.update(key for answer in loaded.task_claims for key in answer)
         due: list[TaskKey] = []
         if plan.due_timers and timers:
             due = [(row[0], row[1]) for row in await connection.fetch(_DUE_TIMERS, loaded.now, plan.due_timers)]
@@ -222,53 +208,6 @@ class _Load:
         if ids:
             for row in await self.connection.fetch(_LOCK_FREE, ids):
                 self.heads[row[0]] = row
-
-    async def _claim_turns(self, claim: TurnClaim, limit: int) -> list[str]:
-        if not claim.builds or claim.limit <= 0 or not claim.queues:
-            return []
-        builds = columns([(kind, version, build) for (kind, version), build in claim.builds.items()], 3)
-        found = await self._waiting_turns(claim, builds, limit)
-        if claim.suspects:
-            found += await self._suspects(claim, builds)
-            found.sort(key=_claiming_order)
-        if claim.leaves is None:
-            return [row[2] for row in found]
-        taken = [row[2] for row in found if not claim.leaves(row[2], row[3], row[1])]
-        self.loaded.turns_left |= len(taken) < len(found)
-        await self._take_heads(key for key in taken if key not in self.heads)
-        return [key for key in taken if key in self.heads]
-
-    async def _waiting_turns(self, claim: TurnClaim, builds: list[Any], limit: int) -> list[Any]:
-        sql = _CLAIMABLE_TURNS if claim.leaves is None else _CANDIDATES
-        below = claim.suspect_from
-        found: list[Any] = []
-        for queue, most in await self._shares(_CLAIMABLE_TURN_QUEUES, claim, limit, builds, below):
-            found += await self.connection.fetch(sql, claim.org, queue, *builds, self.loaded.now, most, below)
-        return sorted(found, key=_claiming_order)[:limit]
-
-    async def _suspects(self, claim: TurnClaim, builds: list[Any]) -> Sequence[Any]:
-        sql = _SUSPECTS if claim.leaves is None else _SUSPECTED
-        most, queues = claim.suspects, list(dict.fromkeys(claim.queues))
-        return await self.connection.fetch(sql, claim.org, queues, *builds, self.loaded.now, most, claim.suspect_from)
-
-    async def _claim_tasks(self, claim: TaskClaim, limit: int) -> list[TaskKey]:
-        if not claim.kinds or claim.limit <= 0 or not claim.queues:
-            return []
-        kinds = [claim.kinds]
-        found: list[Any] = []
-        for queue, most in await self._shares(_CLAIMABLE_TASK_QUEUES, claim, limit, kinds):
-            found += await self.connection.fetch(_CLAIMABLE_TASKS, claim.org, queue, *kinds, self.loaded.now, most)
-        return [(row[2], row[3]) for row in sorted(found, key=lambda row: (-row[0], row[1], row[2], row[3]))]
-
-    async def _shares(
-        self, sql: str, claim: TurnClaim | TaskClaim, limit: int, able: Sequence[Any], *more: Any
-    ) -> list[tuple[str, int]]:
-        """How many to take from each queue: several queues are one line."""
-        queues = list(dict.fromkeys(claim.queues))
-        if len(queues) == 1:
-            return [(queues[0], limit)]
-        found = await self.connection.fetch(sql, claim.org, queues, *able, self.loaded.now, limit, *more)
-        return [(row[0], row[1]) for row in found]
 
     async def _take_bereaved(self) -> None:
         """Parent and child both, or neither."""
@@ -363,10 +302,6 @@ class _Load:
         if plan.dead_letters:
             for row in await connection.fetch(_DEAD_LETTERS, *columns(plan.dead_letters, 2)):
                 loaded.dead_letters[row[0], row[1]] = row_to_dead_letter(row)
-
-
-def _claiming_order(row: Any) -> tuple[int, int, str]:
-    return -row[0], row[1], row[2]
 
 
 def _holder(execution: Execution | None) -> str | None:

@@ -22,6 +22,7 @@ from holdfast.store.postgres.aside import Aside
 from holdfast.store.postgres.clocks import DatabaseClock
 from holdfast.store.postgres.connections import DRIVER_ERRORS, Database, close_quietly
 from holdfast.store.postgres.faults import is_connection_lost, is_lost_commit, is_transient, sqlstate, translate
+from holdfast.store.postgres.fronts import Fronts
 from holdfast.store.postgres.load import Raced, load
 from holdfast.store.postgres.marks import Marks
 from holdfast.store.postgres.statements import Connection
@@ -67,6 +68,7 @@ class Transactions:
         self._connection: Any = None
         self._marks = Marks()
         self._aside = Aside()
+        self._fronts = Fronts()
         self.stopping = False
         self.meanwhile: Meanwhile = _nothing_meanwhile
         patience_ms = int(database.config.statement_timeout_s * 1000)
@@ -174,7 +176,7 @@ class Transactions:
         now = await self.now(connection)
         packing = Packing(connection)
         self.meanwhile(writing=False)
-        loaded = await load(packing, batch.plan(), now)
+        loaded = await load(packing, batch.plan(), now, self._fronts)
         seen = Seen(loaded)
         changes = batch.decide(loaded)
         if changes == _NOTHING:
@@ -185,6 +187,7 @@ class Transactions:
         self.meanwhile(writing=True)
         await write(packing, changes, seen, now, mark)
         await self._commit(connection, number, batch, patience_s)
+        self._fronts.wrote(changes)
         # That a worker lives is no news for other nodes: they look when its lease is over.
         return changes != Changes(workers=changes.workers)
 

@@ -47,6 +47,39 @@ WHERE r.worker IS NULL AND r.org = $1::text AND r.queue = $2::text
     AND e.crashes < $8::bigint
 ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT $7::bigint;
 
+-- name: in_lanes
+-- The same of some queues and priorities, each from a moment on.
+SELECT r.priority, r.since_at, r.execution_id, r.last_seq
+FROM unnest($2::text[], $3::bigint[], $4::bigint[]) AS lane (queue, priority, since_at)
+CROSS JOIN LATERAL (
+    SELECT r.priority, r.since_at, r.execution_id, e.last_seq FROM holdfast_ready AS r
+    CROSS JOIN LATERAL (
+        SELECT b.build FROM unnest($5::text[], $6::text[], $7::text[]) AS b (kind, version, build)
+        WHERE b.kind = r.kind AND b.version = r.version LIMIT 1) AS b
+    JOIN holdfast_executions AS e ON e.id = r.execution_id
+    WHERE r.worker IS NULL AND r.org = $1::text AND r.queue = lane.queue AND r.priority = lane.priority
+        AND r.since_at >= lane.since_at
+        AND (r.not_before_at <= $8::bigint OR (r.avoid_build IS NOT NULL AND r.avoid_build <> b.build))
+        AND e.crashes < $10::bigint
+    ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT $9::bigint) AS r
+ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT $9::bigint;
+
+-- name: front
+-- The first unleased row of each priority of some queues, whoever may take it and when.
+WITH RECURSIVE front (queue, priority, since_at) AS (
+    SELECT q.queue, r.priority, r.since_at FROM unnest($2::text[]) AS q (queue)
+    CROSS JOIN LATERAL (
+        SELECT r.priority, r.since_at FROM holdfast_ready AS r
+        WHERE r.worker IS NULL AND r.org = $1::text AND r.queue = q.queue
+        ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT 1) AS r
+    UNION ALL
+    SELECT f.queue, r.priority, r.since_at FROM front AS f
+    CROSS JOIN LATERAL (
+        SELECT r.priority, r.since_at FROM holdfast_ready AS r
+        WHERE r.worker IS NULL AND r.org = $1::text AND r.queue = f.queue AND r.priority < f.priority
+        ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT 1) AS r)
+SELECT queue, priority, since_at FROM front;
+
 -- name: suspects
 -- The same for those that have brought workers down, of several queues. They are few, and found among all that wait by
 -- an index of their own.

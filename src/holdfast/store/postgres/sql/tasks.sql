@@ -52,6 +52,36 @@ WHERE t.worker IS NULL AND NOT t.deferred AND t.org = $1::text AND t.queue = $2:
 ORDER BY t.priority DESC, greatest(t.not_before_at, t.scheduled_at), t.execution_id, t.task_no LIMIT $5::bigint
 FOR NO KEY UPDATE OF e SKIP LOCKED;
 
+-- name: in_lanes
+-- The same of some queues and priorities, each from a moment on, with nothing locked.
+SELECT t.priority, t.since_at, t.execution_id, t.task_no
+FROM unnest($2::text[], $3::bigint[], $4::bigint[]) AS lane (queue, priority, since_at)
+CROSS JOIN LATERAL (
+    SELECT t.priority, greatest(t.not_before_at, t.scheduled_at) AS since_at, t.execution_id, t.task_no
+    FROM holdfast_tasks AS t
+    WHERE t.worker IS NULL AND NOT t.deferred AND t.org = $1::text AND t.queue = lane.queue
+        AND t.priority = lane.priority AND greatest(t.not_before_at, t.scheduled_at) >= lane.since_at
+        AND t.not_before_at <= $6::bigint AND t.kind = ANY ($5::text[])
+    ORDER BY t.priority DESC, greatest(t.not_before_at, t.scheduled_at), t.execution_id, t.task_no
+    LIMIT $7::bigint) AS t
+ORDER BY t.priority DESC, t.since_at, t.execution_id, t.task_no LIMIT $7::bigint;
+
+-- name: front
+-- The first task that nobody has of each priority of some queues, whoever may take it and when.
+WITH RECURSIVE front (queue, priority, since_at) AS (
+    SELECT q.queue, t.priority, t.since_at FROM unnest($2::text[]) AS q (queue)
+    CROSS JOIN LATERAL (
+        SELECT t.priority, greatest(t.not_before_at, t.scheduled_at) AS since_at FROM holdfast_tasks AS t
+        WHERE t.worker IS NULL AND NOT t.deferred AND t.org = $1::text AND t.queue = q.queue
+        ORDER BY t.priority DESC, greatest(t.not_before_at, t.scheduled_at), t.execution_id, t.task_no LIMIT 1) AS t
+    UNION ALL
+    SELECT f.queue, t.priority, t.since_at FROM front AS f
+    CROSS JOIN LATERAL (
+        SELECT t.priority, greatest(t.not_before_at, t.scheduled_at) AS since_at FROM holdfast_tasks AS t
+        WHERE t.worker IS NULL AND NOT t.deferred AND t.org = $1::text AND t.queue = f.queue AND t.priority < f.priority
+        ORDER BY t.priority DESC, greatest(t.not_before_at, t.scheduled_at), t.execution_id, t.task_no LIMIT 1) AS t)
+SELECT queue, priority, since_at FROM front;
+
 -- name: claimable_queues
 -- How many of the first claimable tasks of several queues are in each.
 SELECT f.queue, count(*) FROM (

@@ -1,0 +1,182 @@
+"""Claims on PostgreSQL from queues whose front is full of dead rows: they begin behind them, and miss nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import asyncpg
+import pytest
+
+from holdfast.config import StoreConfig
+from holdfast.store.postgres import fronts, transactions
+from holdfast.store.postgres.fronts import Fronts, Lane, Line
+from holdfast.store.postgres.statements import Connection, columns, statement
+from holdfast.store.postgres.store import PostgresStore
+from holdfast.store.protocol import BatchSource, Clock, Store
+from holdfast.testing.stores import Bench, OpenStore
+from holdfast.testing.stores.bench import START
+from holdfast.testing.stores.claiming import Claiming, make_ready, task_claim, turn_claim
+from holdfast.testing.stores.records import ORG, a_task, an_id
+
+MINUTE = 60_000_000
+DEAD = 20_000
+
+
+class Wary(Fronts):
+    """Looks before the first claim already."""
+
+    async def lanes(self, connection: Connection, line: Line, now: int) -> Sequence[Lane]:
+        await self.took(connection, line, 1.0, now)
+        lanes = await super().lanes(connection, line, now)
+        assert lanes
+        return lanes
+
+
+@pytest.fixture
+def every_front_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fronts, "LONG_S", -1.0)
+    monkeypatch.setattr(transactions, "Fronts", Wary)
+
+
+@pytest.fixture
+async def open_store(postgres_url: str) -> AsyncIterator[OpenStore]:
+    async with AsyncExitStack() as stack:
+
+        async def open_(clock: Clock, source: BatchSource) -> Store:
+            store = PostgresStore(postgres_url, StoreConfig(), clock)
+            await store.open(source)
+            stack.push_async_callback(store.close)
+            return store
+
+        yield open_
+
+
+@pytest.mark.usefixtures("every_front_is_long")
+class TestClaimsInLanes(Claiming):
+    """All that is said of claims holds of those in lanes."""
+
+    shared = True
+
+
+@pytest.mark.usefixtures("every_front_is_long")
+async def test_what_this_node_writes_is_seen_at_once(open_store):
+    """Older than the beginning of its lane, or of a priority nobody has met."""
+    bench = await Bench.opened(open_store)
+    bench.now = START + MINUTE
+    await make_ready(bench, (1, 0, MINUTE))
+    assert (await bench.load(turn_claims=[turn_claim()])).turn_claims == [[an_id(1)]]
+
+    await make_ready(bench, (2, 0, 5), (3, 7, MINUTE))
+    assert (await bench.load(turn_claims=[turn_claim()])).turn_claims == [[an_id(3), an_id(2), an_id(1)]]
+
+
+@pytest.mark.usefixtures("every_front_is_long")
+async def test_what_another_node_writes_is_seen_in_time(open_store):
+    """What is young at once; what a lane passes by, ten seconds later at most."""
+    bench, other = await Bench.opened(open_store), await Bench.opened(open_store)
+    bench.now = other.now = START + MINUTE
+    assert (await bench.load(turn_claims=[turn_claim()])).turn_claims == [[]]
+    await make_ready(other, (1, 0, MINUTE - 1_000_000), (2, 0, 5), (3, 7, MINUTE))
+
+    assert (await bench.load(turn_claims=[turn_claim()])).turn_claims == [[an_id(1)]]
+    bench.now += 10_000_000
+    assert (await bench.load(turn_claims=[turn_claim()])).turn_claims == [[an_id(3), an_id(2), an_id(1)]]
+
+
+@pytest.mark.usefixtures("every_front_is_long")
+async def test_rows_that_somebody_holds_are_passed_by(postgres_url, open_store):
+    bench = await Bench.opened(open_store)
+    made = await make_ready(bench, *((number, 0, number) for number in range(1, 9)))
+    await bench.write(new_tasks=[a_task(execution, scheduled_at=START + n) for n, execution in enumerate(made)])
+    async with held(postgres_url, an_id(1), an_id(3)):
+        loaded = await bench.load(turn_claims=[turn_claim(3)], task_claims=[task_claim(3)])
+    assert loaded.turn_claims == [[an_id(2), an_id(4), an_id(5)]]
+    assert [key for key, _ in loaded.task_claims[0]] == [an_id(2), an_id(4), an_id(5)]
+
+
+async def test_dead_rows_are_not_walked(monkeypatch, postgres_url, open_store):
+    """Twenty thousand rows that are gone and may not be cleared away: a claim in lanes touches a few pages."""
+    monkeypatch.setattr(fronts, "LONG_S", -1.0)
+    bench = await Bench.opened(open_store)
+    await make_ready(bench, *((number, 0, MINUTE) for number in range(1, 6)))
+    now = START + MINUTE
+    async with amid_dead_rows(postgres_url) as connection:
+        found, able = Wary(), ("default", ["shipping"], ["1"], ["b1"])
+        lanes = await found.lanes(connection, Line(statement("ready", "front"), ORG, ("default",)), now)
+        assert lanes == [Lane("default", 0, now - 2_000_000)]
+        from_the_beginning = await pages(connection, "claimable", ORG, *able, now, 10, 2**31)
+        in_lanes = await pages(connection, "in_lanes", ORG, *columns(lanes, 3), *able[1:], now, 10, 2**31)
+    assert from_the_beginning > 200
+    assert in_lanes < 30
+
+
+async def test_only_a_slow_claim_is_looked_into(monkeypatch, postgres_url):
+    """And if looking is quick, there are no dead rows: claims begin at the beginning."""
+    monkeypatch.setattr(fronts, "LONG_S", 60.0)
+    line, looked = Line("front", ORG, ("default",)), Fronts()
+    connection: Any = Counting()
+    await looked.took(connection, line, fronts.SLOW_S, START)
+    assert connection.asked == 0
+    for _ in range(3):
+        await looked.took(connection, line, 1.0, START)
+    assert connection.asked == 1
+    assert await looked.lanes(connection, line, START) == ()
+    await looked.took(connection, line, 1.0, START + MINUTE)
+    assert connection.asked == 2
+
+
+class Counting:
+    """A connection that finds nothing."""
+
+    asked = 0
+
+    async def fetch(self, *_: Any) -> Sequence[Any]:
+        self.asked += 1
+        return []
+
+
+@asynccontextmanager
+async def held(url: str, *ids: str) -> AsyncIterator[None]:
+    """Somebody else's transaction has locked these heads."""
+    connection = await asyncpg.connect(url)
+    try:
+        async with connection.transaction():
+            await connection.fetch("SELECT 1 FROM holdfast_executions WHERE id = ANY ($1) FOR NO KEY UPDATE", ids)
+            yield
+    finally:
+        await connection.close()
+
+
+@asynccontextmanager
+async def amid_dead_rows(url: str) -> AsyncIterator[Any]:
+    """Rows have come and gone while somebody reads for an hour."""
+    connection, reader = await asyncpg.connect(url), await asyncpg.connect(url)
+    try:
+        await reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        await reader.fetch("SELECT 1 FROM holdfast_ready")
+        await connection.execute(
+            "INSERT INTO holdfast_ready (execution_id, org, queue, priority, kind, version, since_at, not_before_at, "
+            "news) SELECT 'gone-' || n, $1, 'default', 0, 'shipping', '1', $2::bigint + n, 0, true "
+            "FROM generate_series(1, $3::integer) AS n",
+            ORG,
+            START,
+            DEAD,
+        )
+        await connection.execute("DELETE FROM holdfast_ready WHERE execution_id LIKE 'gone-%'")
+        await connection.execute("SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off")
+        yield connection
+    finally:
+        await reader.close()
+        await connection.close()
+
+
+async def pages(connection: Any, name: str, *values: Any) -> int:
+    """How many a statement touches."""
+    async with connection.transaction():
+        sql = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement('ready', name)}"
+        (row,) = await connection.fetch(sql, *values)
+    plan = json.loads(row[0])[0]["Plan"]
+    return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
