@@ -10,7 +10,7 @@ from typing import Any, Self
 import grpc
 from google.protobuf import message_factory
 
-from holdfast import Engine
+from holdfast import Engine, ServerConfig
 from holdfast.api.auth import AuthSettings, open_authenticator
 from holdfast.api.grpc.server import GrpcServer
 from holdfast.api.grpc.settings import GrpcSettings
@@ -20,6 +20,8 @@ from holdfast.model.keys import Role
 from holdfast.model.tokens import execution_key
 from holdfast.wire.grpc import holdfast_pb2 as pb
 
+BRIEF = ServerConfig(shutdown_grace_s=0.3)
+"""Most tests do not wait for workers that hold something when their server goes."""
 DISPATCH = "holdfast.v1.WorkflowDispatch"
 WORKERS = "holdfast.v1.WorkerService"
 
@@ -44,7 +46,7 @@ async def open_server(
     server = GrpcServer(
         nouns_of(engine),
         guard,
-        settings or GrpcSettings(port=0),
+        settings or GrpcSettings(port=0, common=BRIEF),
         token_key=lambda org, execution_id: execution_key(engine._secret(), org, execution_id),
     )
     await server.start()

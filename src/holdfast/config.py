@@ -116,6 +116,8 @@ class EngineConfig:
 
     `gc_threshold`: while an engine runs, Python's collector looks for cycles after so many new objects instead of 700:
     an engine makes many short-lived ones. It counts for the whole process; None leaves the collector alone.
+    `closed_retention_s`: how long an execution is kept after it has closed, with its history and dead letters; None:
+    for ever. It is looked every ten minutes.
     `secret_key`: what the tokens of promises are made from; by default the environment variable HOLDFAST_SECRET_KEY,
     else a file next to the database. See holdfast.secret_key.
     """
@@ -132,7 +134,8 @@ class EngineConfig:
     secret_key: str | None = field(default=None, repr=False)
     request_ttl_s: float = 24 * 3600.0
     event_retention_s: float = 7 * 24 * 3600.0
-    gc_threshold: int | None = 10_000
+    closed_retention_s: float | None = None
+    gc_threshold: int | None = 50_000
 
     @property
     def suspect_from(self) -> int:

@@ -10,7 +10,7 @@ import asyncio
 import signal
 from typing import Any
 
-from holdfast import WorkerConfig
+from holdfast import ServerConfig, WorkerConfig
 from holdfast.api.grpc.settings import GrpcSettings
 from holdfast.assembly import RemoteWorker
 from tests.faults import app
@@ -21,7 +21,8 @@ async def serve(options: dict[str, Any]) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     async with app.engine_of(options, working=False) as engine:
-        server = await open_server(engine, settings=GrpcSettings(port=options["port"]))
+        common = ServerConfig(shutdown_grace_s=options.get("grace_s", 1.0))
+        server = await open_server(engine, settings=GrpcSettings(port=options["port"], common=common))
         print("ready", flush=True)
         await stop.wait()
         await server.stop()

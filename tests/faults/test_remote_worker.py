@@ -197,6 +197,57 @@ async def test_two_servers_share_the_workers(engine: OpenEngine, spawn: Spawn, f
 
 
 @pytest.mark.slow
+async def test_server_that_goes_sends_its_worker_on(engine: OpenEngine, spawn: Spawn, folder: Path, database_url: str):
+    """It would wait ten minutes for what runs, and the worker's lease is an hour: the server ends because its worker
+    has heard of it and moved, with its tasks, which are done once. The step that ran was finished first."""
+    ports = [free_port(), free_port()]
+    both = "grpc://" + ",".join(f"127.0.0.1:{port}" for port in ports)
+    api = await engine()
+    first = await spawn("serve", module=REMOTE, port=ports[0], grace_s=600)
+    worker = await spawn("work", module=REMOTE, server=both, worker={**LONG, "lease_s": 3600.0})
+    second = await spawn("serve", module=REMOTE, port=ports[1], grace_s=600)
+    chores = [await api.client.start_workflow("long_chore", "chores", workflow_id=f"c{n}") for n in range(5)]
+    step = await api.client.start_workflow("long_step", "step", workflow_id="s")
+    await until(lambda: len(lines(folder, "begun")) == 6)
+
+    first.terminate()
+    later = await api.client.start_workflow("chores", "later", workflow_id="later")
+    (folder / "step").touch()
+    assert 0 == await first.ended()
+
+    await later.result(timeout=20)
+    (folder / "chores").touch()
+    for handle in (*chores, step):
+        await handle.result(timeout=20)
+    assert 0 == await worker.stop()
+    assert 0 == await second.stop()
+    assert [*sorted([f"c{n}" for n in range(5)]), *["later"] * 3, "s"] == sorted(w[0] for w in lines(folder, "ledger"))
+    await check_ledger(folder, database_url)
+
+
+@pytest.mark.slow
+async def test_servers_restarted_in_turn_cost_nothing(
+    engine: OpenEngine, spawn: Spawn, folder: Path, database_url: str
+):
+    """Under load, each is told to stop and started again: not even a step is run twice."""
+    ports = [free_port(), free_port()]
+    api = await engine()
+    servers: list[Process] = [await spawn("serve", module=REMOTE, port=port, grace_s=30) for port in ports]
+    both = "grpc://" + ",".join(f"127.0.0.1:{port}" for port in ports)
+    workers = [await spawn("work", module=REMOTE, server=both, worker=LONG) for _ in range(2)]
+    load = Load(api)
+    for number in (0, 1):
+        await asyncio.sleep(0.3)
+        assert 0 == await servers[number].stop()
+        servers[number] = await spawn("serve", module=REMOTE, port=ports[number], grace_s=30)
+    await load.end()
+    assert [0, 0] == [await worker.stop() for worker in workers]
+    done = [(words[0], words[1]) for words in lines(folder, "ledger")]
+    assert len(done) == len(set(done)) > 0
+    await check_ledger(folder, database_url)
+
+
+@pytest.mark.slow
 async def test_worker_that_is_told_to_stop_hands_over_at_once(
     engine: OpenEngine, spawn: Spawn, folder: Path, database_url: str
 ):

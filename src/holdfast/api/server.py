@@ -120,8 +120,7 @@ class ApiServer:
             listening.close()
         assert self._door is not None, "made before the server"
         await self._door.close()
-        await asyncio.gather(*(door.stop() for door in self.doors))
-        await self._finish(server)
+        await asyncio.gather(self._finish(server), *(door.stop() for door in self.doors))
         self._socket = None
 
     async def _finish(self, server: uvicorn.Server) -> None:

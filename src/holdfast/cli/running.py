@@ -92,6 +92,7 @@ def engine_config(
     grace_s: float | None = None,
     migrate: bool = True,
     require_sync: bool = False,
+    keep_closed_s: float | None = None,
 ) -> EngineConfig:
     """The defaults, but for what was said."""
     base = WorkerConfig()
@@ -101,4 +102,5 @@ def engine_config(
         task_slots=base.task_slots if task_slots is None else task_slots,
         shutdown_grace_s=base.shutdown_grace_s if grace_s is None else grace_s,
     )
-    return EngineConfig(store=StoreConfig(migrate=migrate, require_sync=require_sync), worker=worker)
+    store = StoreConfig(migrate=migrate, require_sync=require_sync)
+    return EngineConfig(store=store, worker=worker, closed_retention_s=keep_closed_s)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from holdfast.cli.doors import place_of, shown_url
+from holdfast.cli.inputs import Length
 from holdfast.cli.main import debug_option
 from holdfast.cli.serving import listening
+
+if TYPE_CHECKING:
+    from holdfast.config import EngineConfig
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -39,6 +43,11 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 @click.option("--migrate/--no-migrate", default=True, show_default=True, help="Bring the schema up to date first.")
 @click.option("--require-sync", is_flag=True, help="Refuse a PostgreSQL that may lose answered calls in a failover.")
+@click.option(
+    "--keep-closed",
+    type=Length(),
+    help="How long executions are kept after they have closed, such as 30d; by default for ever.",
+)
 @click.option("--verbose", "-v", is_flag=True, help="Log more.")
 @debug_option
 def server(
@@ -49,6 +58,7 @@ def server(
     tls_key: Path | None,
     migrate: bool,
     require_sync: bool,
+    keep_closed: float | None,
     verbose: bool,
     **places: Any,
 ) -> None:
@@ -57,15 +67,16 @@ def server(
     It runs no workflows: start workers with `holdfast worker APP --server grpc://…`, or on the same database. On
     another address than this machine's it starts only if there is an API key: holdfast key create.
     """
-    from holdfast.cli.running import run_fast, show_log
+    from holdfast.cli.running import engine_config, run_fast, show_log
 
     url = database_url_of(db)
     show_log(verbose=verbose)
+    config = engine_config(migrate=migrate, require_sync=require_sync, keep_closed_s=keep_closed)
     tls = {
         "tls_certificate": None if tls_certificate is None else str(tls_certificate),
         "tls_key": None if tls_key is None else str(tls_key),
     }
-    run_fast(_run(url, auth, {**places, **tls}, migrate=migrate, require_sync=require_sync))
+    run_fast(_run(url, auth, {**places, **tls}, config))
 
 
 def database_url_of(db: str | None) -> str:
@@ -78,16 +89,15 @@ def database_url_of(db: str | None) -> str:
     return url
 
 
-async def _run(url: str, auth: str, places: dict[str, Any], *, migrate: bool, require_sync: bool) -> None:
+async def _run(url: str, auth: str, places: dict[str, Any], config: EngineConfig) -> None:
     from holdfast.assembly import Server
-    from holdfast.cli.running import engine_config, stop_signals
+    from holdfast.cli.running import stop_signals
     from holdfast.cli.serving import server_config, tell_where
 
     try:
         from holdfast.api.auth import AuthMode, AuthSettings
     except ModuleNotFoundError as error:
         raise click.ClickException(f"{error.name} is not installed: pip install 'holdfast[server]'") from error
-    config = engine_config(migrate=migrate, require_sync=require_sync)
     async with (
         stop_signals() as stopped,
         Server(url, config=config, server=server_config(**places), auth=AuthSettings(mode=AuthMode(auth))) as running,

@@ -73,6 +73,11 @@ class Upkeep(Protocol):
         """Forget request ids older than their time to live."""
         ...
 
+    def remove_closed(self) -> Awaitable[bool]:
+        """Remove a page of the executions that have been closed for longer than they are kept; whether there is
+        more."""
+        ...
+
     def delete_orgs(self) -> Awaitable[bool]:
         """Remove a page of the rows of orgs that were deleted; whether there is more."""
         ...

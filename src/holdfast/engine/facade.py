@@ -50,6 +50,7 @@ from holdfast.engine.past import ChoosePoint, Past, read_past
 from holdfast.engine.pausing import Pausing
 from holdfast.engine.queries import Queries, check_as_of
 from holdfast.engine.recovery import recover
+from holdfast.engine.retention import Retention
 from holdfast.engine.rules.rebuilding import check_point, retry_point
 from holdfast.engine.task_facade import LocalTasks
 from holdfast.engine.unit_of_work import Effects, OperationQueue
@@ -100,6 +101,7 @@ class LocalEngine:
         self.feeds = LocalFeeds(store)
         self.pausing = Pausing(self)
         self.deleting = Deleting(self)
+        self.retention = Retention(self)
         self.deployments = LocalDeployments(store, config.limits, self.pausing)
         # Ids and nonces must be unique, not secret: a generator seeded by the system is enough, and 20 times cheaper.
         self.queue = OperationQueue(config, self.desk, entropy or _generator(), self._on_effects, store.clock)
@@ -451,6 +453,9 @@ class LocalUpkeep:
     def forget(self) -> asyncio.Future[bool]:
         return self._engine.queue.submit(Forget(None))
 
+    async def remove_closed(self) -> bool:
+        return await self._engine.retention.page()
+
     async def delete_orgs(self) -> bool:
         return await self._engine.deleting.page()
 
@@ -471,8 +476,10 @@ class LocalUpkeep:
         self.tell_due(due_at)
         if self._claiming is not None and not self._claiming.done():
             return
-        if any(session.could_take_more for session in self._engine.desk.sessions.values()):
-            self._claiming = self._engine.queue.submit(Claim(self._engine.desk))
+        for session in self._engine.desk.sessions.values():
+            if session.could_take_more:
+                self._claiming = self._engine.queue.submit(Claim(self._engine.desk))
+                return
 
     async def look_around(self) -> bool:
         if not await self._engine.store.changed_elsewhere() and not self._looking:

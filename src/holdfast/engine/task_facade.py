@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-from contextlib import suppress
+from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -16,7 +15,7 @@ from holdfast.engine.checks import check_payload, check_tags, check_timeout
 from holdfast.engine.rules.standalone import TOLD_BY, UNDER_WAY, is_task, no_task, order_of, out_of_time, picture
 from holdfast.engine.tasks.settle import SettleStandalone
 from holdfast.engine.tasks.start import StartStandalone
-from holdfast.errors import InvalidDuration, InvalidRequest, TaskNotFound
+from holdfast.errors import InvalidDuration, InvalidRequest
 from holdfast.model import events as e
 from holdfast.model.executions import Execution, Status
 from holdfast.model.names import check_name, check_priority, check_text
@@ -29,7 +28,9 @@ if TYPE_CHECKING:
     from holdfast.engine.facade import LocalEngine
 
 LOOKED_AT: Final = 1_000
-"""A list looks at no more executions than this for one page: their tasks are read one by one."""
+"""A list looks at no more executions than this for one page, however few of them have a status that is asked for."""
+WIDER: Final = 4
+"""So many times more are looked at in the next read if a page is not full."""
 MOST_SUCCESSORS: Final = 10_000
 """A chain of successors is never followed further: a loop, however made, must end."""
 
@@ -70,7 +71,11 @@ class LocalTasks:
         check_payload(Raw(msgspec.json.encode(request.args)), "args", self._limits)
 
     async def get(self, org: str, task_id: str) -> tk.StandaloneTask:
-        return await self._look(await self._found(org, task_id))
+        execution = await self._found(org, task_id)
+        (task,) = await self._look_at([execution])
+        if task is None:
+            raise no_task(execution.id, org)
+        return task
 
     async def _found(self, org: str, task_id: str) -> Execution:
         """By its execution id or its task id; anything else is no task, whatever it is."""
@@ -91,11 +96,20 @@ class LocalTasks:
             found = await self._found(org, found.successor)
         return found
 
-    async def _look(self, execution: Execution) -> tk.StandaloneTask:
-        """The row first: if the task ends in between, its end is among the events."""
-        rows = await self._store.tasks(execution.org, execution.id) if execution.open_tasks else []
-        events = await self._events(execution.org, execution.id)
-        return picture(execution, events, rows[0] if rows else None)
+    async def _look_at(self, found: Sequence[Execution]) -> Sequence[tk.StandaloneTask | None]:
+        """Two reads for any number of them, all of one org; None for one that was removed since it was found. The rows
+        first: if a task ends in between, its end is among the events."""
+        if not found:
+            return ()
+        org, under_way = found[0].org, [execution.id for execution in found if execution.open_tasks]
+        rows = await self._store.tasks_of(org, under_way) if under_way else {}
+        events = await self._store.events_of(org, [execution.id for execution in found], TOLD_BY)
+        return [
+            picture(execution, events[execution.id], next(iter(rows.get(execution.id, ())), None))
+            if execution.id in events
+            else None
+            for execution in found
+        ]
 
     async def _events(self, org: str, execution_id: str) -> list[e.HistoryEvent]:
         events = await self._store.history(org, execution_id, types=TOLD_BY)
@@ -137,22 +151,24 @@ class LocalTasks:
             if text is not None:
                 check_text(text, "filter")
         cursors = self._engine.cursors
-        before, looked_at = cursors.read(request), 0
+        before, left, size = cursors.read(request), LOOKED_AT, request.limit
         items: list[tk.StandaloneTask] = []
         while True:
-            page = request.limit - len(items)
-            found = await self._store.list_executions(_query(request, before, page + 1))
-            for execution in found[:page]:
-                before, looked_at = execution.id, looked_at + 1
-                with suppress(TaskNotFound):  # removed since it was found
-                    task = await self._look(execution)
-                    if not request.statuses or task.status in request.statuses:
-                        items.append(task)
-            if len(found) <= page:
+            found = await self._store.list_executions(_query(request, before, size + 1))
+            tasks = await self._look_at(found[:size])
+            for execution, task in zip(found, tasks, strict=False):
+                before = execution.id
+                if task is not None and (not request.statuses or task.status in request.statuses):
+                    items.append(task)
+                    if len(items) == request.limit:
+                        break
+            if not found or before == found[-1].id:
                 return tk.TaskPage(tuple(items))
-            if len(items) == request.limit or looked_at >= LOOKED_AT:
+            left -= len(tasks)
+            if len(items) == request.limit or left <= 0:
                 assert before is not None, "it has looked at some"
                 return tk.TaskPage(tuple(items), cursors.make(request, before))
+            size = min(size * WIDER, left)
 
 
 def _check_retry(policy: RetryPolicy) -> None:

@@ -1,4 +1,4 @@
-"""Forgets request ids and published events whose time is over."""
+"""Forgets request ids, published events and closed executions whose time is over."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ class Housekeeping(Service):
         more = True
         while more:
             more = await self._upkeep.forget()
+        while await self._upkeep.remove_closed():
+            pass
 
     async def run(self) -> None:
         while True:

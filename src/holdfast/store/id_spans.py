@@ -1,10 +1,11 @@
-"""Which ids a page by time has to walk: ids begin with the time they were made at."""
+"""Which ids have to be walked for a page by time: ids begin with the time they were made at."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
-from holdfast.store.protocol import ExecutionQuery
+from holdfast.store.protocol import ClosedPage, ExecutionQuery
 
 AFTER_ALL_IDS: Final = "\U0010ffff"
 _BEFORE_ALL_IDS: Final = ""
@@ -20,6 +21,17 @@ def id_span(query: ExecutionQuery) -> tuple[str, str]:
     if query.workflow_id is None and query.created_before is not None:
         last = min(last, _id_of(query.created_before // 1_000 + 1 + _ASTRAY_MS))
     return first, last
+
+
+def before_id(instant: int) -> str:
+    """Ids made before an instant are below this one."""
+    return _id_of(instant // 1_000)
+
+
+def closed_page(rows: Sequence[Any], before: int, limit: int) -> ClosedPage:
+    """From rows of id, closed_at, last_seq and open_children, in the order of their ids."""
+    over = [(row[0], row[2]) for row in rows if row[1] is not None and row[1] < before and not row[3]]
+    return ClosedPage(over, rows[-1][0] if len(rows) >= limit else None)
 
 
 def _id_of(ms: int) -> str:

@@ -130,6 +130,8 @@ class LoadPlan(msgspec.Struct):
     """
 
     executions: set[str] = field(default_factory=set)
+    idle_executions: set[str] = field(default_factory=set)
+    """Those of them that nobody else is at work on."""
     workflow_keys: set[WorkflowKey] = field(default_factory=set)
     tasks: set[TaskKey] = field(default_factory=set)
     timers: set[TaskKey] = field(default_factory=set)
@@ -294,6 +296,8 @@ class Changes(msgspec.Struct):
     purged_orgs: dict[str, int] = field(default_factory=dict)
     """Remove about so many rows of these orgs, after everything else; never their names and records of acts."""
     finished_deletions: list[str] = field(default_factory=list)
+    removed: dict[str, Execution] = field(default_factory=dict)
+    """Executions that go with everything they have, after everything else. Workflow ids that point at them go, too."""
     deleted_requests: list[tuple[str, str]] = field(default_factory=list)
     """Removed before `requests` are written: a key may be used again at once."""
 
@@ -396,6 +400,13 @@ class Vitals(msgspec.Struct, frozen=True, kw_only=True):
     hints_healthy: bool | None = None
 
 
+class ClosedPage(msgspec.Struct, frozen=True):
+    """Closed executions with the number of their events. The next page begins `after` this; None: there is none."""
+
+    executions: list[tuple[str, int]]
+    after: str | None
+
+
 class Store(Protocol):
     """`writes_on_loop`: its writer is a task of the event loop, which is free whenever that waits."""
 
@@ -451,11 +462,17 @@ class Store(Protocol):
         """The last event of each: for a closed execution, how it ended."""
         ...
 
+    async def events_of(self, org: str, ids: Sequence[str], types: Sequence[str]) -> dict[str, list[HistoryEvent]]:
+        """The events of these types in several histories, each in order. One statement, however many."""
+        ...
+
     async def list_executions(self, query: ExecutionQuery) -> list[Execution]: ...
 
     async def count_executions(self, org: str) -> dict[Status, int]: ...
 
     async def tasks(self, org: str, execution_id: str) -> list[TaskRow]: ...
+
+    async def tasks_of(self, org: str, ids: Sequence[str]) -> dict[str, list[TaskRow]]: ...
 
     async def task(self, org: str, execution_id: str, task_no: int) -> TaskRow | None:
         """One task, unless it is finished."""
@@ -536,6 +553,11 @@ class Store(Protocol):
 
     async def holds_any(self, org: str) -> bool:
         """Whether there are rows of an org, besides its name and its record of acts."""
+        ...
+
+    async def closed_page(self, before: int, after: str, limit: int) -> ClosedPage:
+        """Of the next `limit` executions after an id, those that were closed before this instant and have no open
+        children. Only ids made before it are looked at."""
         ...
 
     async def pauses(self) -> list[Pause]:

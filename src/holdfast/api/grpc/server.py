@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +29,7 @@ from holdfast.api.grpc.deadlines import Deadlines
 from holdfast.api.grpc.dispatch import SERVICE, Dispatch
 from holdfast.api.grpc.settings import GrpcSettings
 from holdfast.api.grpc.strangers import check_payloads, payload_fields
+from holdfast.api.grpc.tasks import TaskDispatch
 from holdfast.api.grpc.worker_service import WORKER_SERVICE, WorkerDoor
 from holdfast.api.nouns import Nouns
 from holdfast.errors import DeadlinePassed, HoldfastError, InvalidServer
@@ -36,6 +38,7 @@ TokenKey = Callable[[str, str], bytes]
 """What the tokens of an execution are made from, by org and execution: see model.tokens."""
 
 STOP_GRACE_S = 5.0
+LEAST_GRACE_S = 1.0
 
 
 class GrpcServer:
@@ -44,7 +47,7 @@ class GrpcServer:
     def __init__(self, nouns: Nouns, guard: Guard, settings: GrpcSettings, *, token_key: TokenKey) -> None:
         self._guard = guard
         self._settings = settings
-        self._dispatch = Dispatch(nouns)
+        self._methods = (*Dispatch(nouns).methods(), *TaskDispatch(nouns).methods())
         self._workers = WorkerDoor(nouns, guard, settings, token_key)
         self._deadlines = Deadlines(settings.call_limit_s)
         self._health = health.aio.HealthServicer()
@@ -65,7 +68,7 @@ class GrpcServer:
         self._server = grpc.aio.server(options=settings.channel_options)
         self._server.add_generic_rpc_handlers(
             (
-                _handlers(SERVICE, {m.name: self._unary(m) for m in self._dispatch.methods()}),
+                _handlers(SERVICE, {m.name: self._unary(m) for m in self._methods}),
                 _handlers(
                     WORKER_SERVICE,
                     {
@@ -100,13 +103,16 @@ class GrpcServer:
             ) from error
 
     async def stop(self) -> None:
-        """Workers hand over at once and are told to go elsewhere; other calls may end within a few seconds."""
-        if self._server is None:
+        """Workers are told and may report what they hold within the grace; other calls may end in what is left of it,
+        within a few seconds."""
+        server, self._server = self._server, None
+        if server is None:
             return
+        grace_s, began = self._settings.common.shutdown_grace_s, time.monotonic()
         await self._health.enter_graceful_shutdown()
-        await self._workers.stop()
-        await self._server.stop(STOP_GRACE_S)
-        self._server = None
+        await self._workers.stop(grace_s)
+        left_s = grace_s - (time.monotonic() - began)
+        await server.stop(min(max(left_s, LEAST_GRACE_S), STOP_GRACE_S))
 
     def _unary(self, method: Method) -> Any:
         deadlines = self._deadlines

@@ -66,6 +66,8 @@ class WorkerSession:
         self.proof = proof
         self.wake = asyncio.Event()
         self.over = asyncio.Event()
+        self.quiet = asyncio.Event()
+        self.leaving_within_s: float | None = None
         self.room = asyncio.Event()
         self.paused = False
         self.closing = False
@@ -101,6 +103,20 @@ class WorkerSession:
             self.ended, self.farewell = True, why
         self.wake.set()
         self.over.set()
+        self.quiet.set()
+
+    async def announce(self, within_s: float) -> None:
+        """This server goes soon: the worker is told, and gets nothing more. `quiet` is set when all that it holds is
+        reported and answered, or the session is over."""
+        self.leaving_within_s = within_s
+        await self._workers.drain(self.id)
+        self.wake.set()
+        await asyncio.sleep(0)  # what was handed out just now is noted first
+        self._look_if_quiet()
+
+    def _look_if_quiet(self) -> None:
+        if self.leaving_within_s is not None and not (self._turns or self._tasks or self._under_way):
+            self.quiet.set()
 
     async def leave(self) -> None:
         """This server goes: what the worker holds of executions is free, and it is sent away with its tasks."""
@@ -172,6 +188,7 @@ class WorkerSession:
                 held = self._turns.get(work.execution_id)
                 if held is not None and held.epoch <= work.epoch:
                     del self._turns[work.execution_id]
+                    self._look_if_quiet()
 
     # --- to the worker ---
 
@@ -359,6 +376,7 @@ class WorkerSession:
         self._answer(answer)
         if then is not None:
             then(done)
+        self._look_if_quiet()
 
     def _good_answer(self, request_id: int, result: object) -> pb.Answer:
         match result:

@@ -25,12 +25,20 @@ def check_payloads(message: Any, fields: tuple[str, ...], rules: ServerConfig) -
     """Raises InvalidRequest."""
     for field in fields:
         data = getattr(message, field)
-        if not data or _PLAIN.fullmatch(data):
+        if isinstance(data, bytes):
+            _check(data, field, rules)
             continue
-        try:
-            check_document(data, rules)
-        except MalformedBody as error:
-            why = error.message.replace("the body", field, 1)
-            raise InvalidRequest(why if field in why else f"{field}: {why}", field=field) from None
-        if _NUL.search(data):
-            raise InvalidRequest(f"{field} has the character NUL in a text, which databases can't keep", field=field)
+        for one in data:
+            _check(one, field, rules)
+
+
+def _check(data: bytes, field: str, rules: ServerConfig) -> None:
+    if not data or _PLAIN.fullmatch(data):
+        return
+    try:
+        check_document(data, rules)
+    except MalformedBody as error:
+        why = error.message.replace("the body", field, 1)
+        raise InvalidRequest(why if field in why else f"{field}: {why}", field=field) from None
+    if _NUL.search(data):
+        raise InvalidRequest(f"{field} has the character NUL in a text, which databases can't keep", field=field)

@@ -1,8 +1,9 @@
 """WorkerService: the streams of workers, and the sessions behind them.
 
 A session belongs to this process. When its stream breaks it is paused and kept for as long as its lease: the worker
-may come back. When the worker says goodbye, or this server stops, whatever it holds is free at once. A worker that was
-killed says nothing: then the lease runs out, and the loss is counted, as anywhere else.
+may come back. When the worker says goodbye, whatever it holds is free at once. A worker that was killed says nothing:
+then the lease runs out, and the loss is counted, as anywhere else. A server that stops says so first and takes what its
+workers still report; what they hold after that is free, but for the tasks, which go with them.
 """
 
 from __future__ import annotations
@@ -82,10 +83,12 @@ class WorkerDoor:
     async def read_history(self, call: Call, message: Any) -> pb.GetHistoryResponse:
         return await history_page(self._workers.history, call.org, message, LARGEST_PAGE)
 
-    async def stop(self) -> None:
-        """Send all workers away. Their turns are free for others at once; tasks go on where they run, and belong to the
-        session that the worker opens elsewhere, if it does so before its lease is over."""
+    async def stop(self, grace_s: float) -> None:
+        """Tell all workers, wait for their reports for so long, and send away who is left. Their turns are free for
+        others then; tasks go on where they run, and belong to the session that the worker opens elsewhere, if it does
+        so before its lease is over."""
         self._stopping = True
+        await self._await_reports(grace_s)
         sessions = list(self._sessions.values())
         for session, outcome in zip(
             sessions, await asyncio.gather(*(found.leave() for found in sessions), return_exceptions=True), strict=True
@@ -95,6 +98,19 @@ class WorkerDoor:
         await asyncio.gather(*self._background, return_exceptions=True)
         for session in list(self._sessions.values()):
             self._forget(session)
+
+    async def _await_reports(self, grace_s: float) -> None:
+        """Nothing comes from a session without a stream."""
+        listening = [session for session in self._sessions.values() if session.id in self._streams]
+        if not listening:
+            return
+        await asyncio.gather(*(session.announce(grace_s) for session in listening))
+        quiet = [asyncio.ensure_future(session.quiet.wait()) for session in listening]
+        _, late = await asyncio.wait(quiet, timeout=grace_s)
+        for waiting in late:
+            waiting.cancel()
+        if late:
+            log.warning("%d workers have not reported all that they hold within %g s", len(late), grace_s)
 
     # --- streams ---
 
@@ -168,7 +184,7 @@ class WorkerDoor:
             max_output_chunks=output.chunks,
         )
         await self._send(stream, pb.ServerMessage(opened=opened, received=session.received))
-        loop, sent_at = asyncio.get_running_loop(), 0.0
+        loop, sent_at, told = asyncio.get_running_loop(), 0.0, False
         while not stream.replaced.is_set():
             await session.wake.wait()
             session.wake.clear()
@@ -180,6 +196,10 @@ class WorkerDoor:
             while (message := session.next_message()) is not None:
                 await self._send(stream, message)
             sent_at = loop.time()
+            if session.leaving_within_s is not None and not told:
+                told = True
+                leaving = pb.Leaving(within_seconds=session.leaving_within_s)
+                await self._send(stream, pb.ServerMessage(leaving=leaving, received=session.received))
             if session.ended:
                 if session.farewell is not None:
                     await self._send(stream, pb.ServerMessage(ended=error_message(session.farewell)))
@@ -295,13 +315,24 @@ class WorkerDoor:
         if self._streams.get(session.id) is not stream:
             return
         del self._streams[session.id]
-        if session.ended or self._stopping:
+        if session.ended:
             self._spawn(self._workers.abandon(session.id))
             self._forget(session)
+            return
+        if self._stopping:
+            self._spawn(self._let_go(session))
             return
         self._spawn(self._workers.pause(session.id))
         loop = asyncio.get_running_loop()
         self._expiries[session.id] = loop.call_later(session.lease_s + EXPIRED_S, self._expired, session)
+
+    async def _let_go(self, session: WorkerSession) -> None:
+        """Its worker has gone elsewhere, or can't come back to a server that stops."""
+        try:
+            await session.leave()
+        finally:
+            await self._workers.abandon(session.id)
+            self._forget(session)
 
     def _expired(self, session: WorkerSession) -> None:
         self._expiries.pop(session.id, None)

@@ -46,6 +46,8 @@ class Listener(Protocol):
 
     def arrived(self, message: pb.ServerMessage) -> None: ...
 
+    def warned(self, session: SessionLink, within_s: float) -> None: ...
+
     def lost(self, session: SessionLink, why: HoldfastError) -> None: ...
 
 
@@ -91,6 +93,7 @@ class SessionLink:
         self.connected = False
         self.leaving = False
         """The worker has said goodbye: the end of the stream is what it waits for."""
+        self._departing = False
         self._thread = threading.Thread(target=self._run, name="holdfast-remote", daemon=True)
 
     def start(self) -> None:
@@ -107,6 +110,11 @@ class SessionLink:
     def close(self) -> None:
         """Nothing more is sent or told. From any thread."""
         self._closed.set()
+        self._break_off()
+
+    def depart(self) -> None:
+        """The server goes, and there is another one: end the stream, which is the end of the session here."""
+        self._departing = True
         self._break_off()
 
     def join(self, timeout_s: float) -> None:
@@ -130,6 +138,9 @@ class SessionLink:
             self.connected = False
             if self._closed.is_set() or self.leaving:
                 break
+            if self._departing:
+                self._give_up(SessionLost("the server is about to stop"))
+                return
             if opened:
                 lost_at, pause_s = time.monotonic(), FIRST_PAUSE_S
                 log.warning("the stream to the server has ended, trying again: %s", ended)
@@ -196,6 +207,9 @@ class SessionLink:
     def _take(self, stream: _Stream, message: pb.ServerMessage) -> None:
         if message.HasField("opened"):
             self._begin(stream, message)
+            return
+        if message.HasField("leaving"):
+            self._listener.warned(self, message.leaving.within_seconds)
             return
         with self._lock:
             self._acknowledge(message.received)

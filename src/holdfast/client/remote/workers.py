@@ -4,6 +4,7 @@ Everything that waits to be sent goes in one message; so does everything that ha
 knows the session no more, another session takes its place, with whichever server there is, and the worker is told what
 it has lost by that: all turns, since whether they were recorded is not known and only the history can tell. The tasks
 it runs go on; reports on tasks that were not answered are shown to the new server, where they count at most once.
+A server that is about to stop says so: if there is another, its turns are finished first, so that none is lost.
 """
 
 from __future__ import annotations
@@ -92,6 +93,8 @@ class RemoteWorkers:
         self._turns: dict[str, Token] = {}
         self._tasks: dict[Attempt, Token] = {}
         self._moving: asyncio.Task[None] | None = None
+        self._at: Address | None = None
+        self._left_to: SessionLink | None = None
         self._keys: dict[str, bytes] = {}
         self._offset = 0
         self._output = OLD_SERVER
@@ -161,13 +164,28 @@ class RemoteWorkers:
         if link is not self._link or self._stopped:
             return
         log.warning("the session with the server is over, opening another: %s", why)
-        self._link = None
+        self._link = self._left_to = None
         self._leftovers += [asked for asked in list(self._asked.values()) if is_attempt(asked.about)]
         self._fail_all(Unavailable("the session with the server is over"))
         lost: list[wk.Work] = [wk.LostTurn(key, token.epoch) for key, token in self._turns.items()]
         self._turns = {}
         self._deliver(lost, [])
         self._moving = self._loop.create_task(self._move())
+
+    def _server_leaves(self, link: SessionLink, within_s: float) -> None:
+        """On the event loop. Where there is another server, go there as soon as no turn runs; it hands out no more.
+        Otherwise, or when this worker is about to stop, too, report what there is for as long as it listens."""
+        if link is not self._link or self._stopped:
+            return
+        log.info("the server is about to stop, within %g s at most", within_s)
+        if len(self._addresses) > 1:
+            self._left_to = link
+            self._depart_if_free()
+
+    def _depart_if_free(self) -> None:
+        if self._left_to is not None and not self._turns and not self._draining:
+            link, self._left_to = self._left_to, None
+            link.depart()
 
     async def _move(self) -> None:
         """Put another session in the place of the lost one."""
@@ -206,7 +224,8 @@ class RemoteWorkers:
 
     async def _reach(self, opening: pb.OpenSession, *, first: bool) -> tuple[SessionLink, pb.SessionOpened]:
         began, pause_s = time.monotonic(), FIRST_PAUSE_S
-        order = random.sample(self._addresses, len(self._addresses))
+        # The one that has just gone comes last: the others are more likely to be there.
+        order = sorted(random.sample(self._addresses, len(self._addresses)), key=lambda address: address == self._at)
         for number in itertools.count():
             if self._stopped:
                 raise EngineStopped("this worker has ended")
@@ -214,7 +233,9 @@ class RemoteWorkers:
             link = self._make_link(opening, address)
             link.start()
             try:
-                return link, await asyncio.wrap_future(link.ready)
+                opened = await asyncio.wrap_future(link.ready)
+                self._at = address
+                return link, opened
             except InvalidRequest:
                 raise
             except HoldfastError as error:
@@ -332,6 +353,7 @@ class RemoteWorkers:
             await self._ask_briefly(lambda number: report_message(request, number))
         else:
             await self._report(request)
+            self._depart_if_free()
 
     async def answer_query(self, request: wk.AnswerQuery) -> None:
         await self._report(request)
@@ -453,6 +475,9 @@ class RemoteWorkers:
         if found or answers:
             self._tell_loop(self._deliver, found, answers)
 
+    def warned(self, session: SessionLink, within_s: float) -> None:
+        self._tell_loop(self._server_leaves, session, within_s)
+
     def lost(self, session: SessionLink, why: HoldfastError) -> None:
         self._tell_loop(self._session_over, session, why)
 
@@ -483,6 +508,7 @@ class RemoteWorkers:
         for asked, answer in answers:
             self._note_answer(asked.about, answer)
             asked.settle(answer)
+        self._depart_if_free()
 
     def _note(self, work: wk.Work) -> None:
         match work:

@@ -187,6 +187,7 @@ class _Load:
         plan, loaded, connection = self.plan, self.loaded, self.connection
         free = await self.claims.turns(plan.turn_claims)
         free |= await self.claims.tasks(plan.task_claims)
+        free |= plan.idle_executions
         self.tasks.update(key for answer in loaded.task_claims for key in answer)
         due: list[TaskKey] = []
         if plan.due_timers and timers:

@@ -25,8 +25,10 @@ _LAST_EVENTS = statement("events", "last")
 _BY_WORKFLOW_ID = statement("executions", "by_workflow_id")
 _EVENTS = statement("events", "page")
 _EVENTS_OF_TYPES = statement("events", "page_of_types")
+_EVENTS_OF_EACH = statement("events", "of_each")
 _COUNT = statement("executions", "count_by_status")
 _TASKS = statement("tasks", "of_execution")
+_TASKS_OF_EACH = statement("tasks", "of_each")
 _TASK = statement("tasks", "one")
 _OUTPUT = statement("task_output", "page")
 _TIMERS = statement("timers", "of_execution")
@@ -75,6 +77,16 @@ async def history(
 
 
 @by_keys
+@by_keys
+async def events_of(
+    connection: Connection, org: str, ids: Sequence[str], types: Sequence[str]
+) -> dict[str, list[HistoryEvent]]:
+    found: dict[str, list[HistoryEvent]] = {}
+    for execution_id, *event in await connection.fetch(_EVENTS_OF_EACH, org, list(ids), list(types)):
+        found.setdefault(execution_id, []).append(row_to_event(*event))
+    return found
+
+
 async def count_executions(connection: Connection, org: str) -> dict[Status, int]:
     """Statuses that occur."""
     counts: dict[str, int] = dict(await connection.fetch(_COUNT, org))
@@ -86,6 +98,15 @@ async def count_executions(connection: Connection, org: str) -> dict[Status, int
 @by_keys
 async def tasks(connection: Connection, org: str, execution_id: str) -> list[TaskRow]:
     return [row_to_task(row) for row in await connection.fetch(_TASKS, org, execution_id)]
+
+
+@by_keys
+async def tasks_of(connection: Connection, org: str, ids: Sequence[str]) -> dict[str, list[TaskRow]]:
+    found: dict[str, list[TaskRow]] = {}
+    for row in await connection.fetch(_TASKS_OF_EACH, org, list(ids)):
+        task = row_to_task(row)
+        found.setdefault(task.execution_id, []).append(task)
+    return found
 
 
 @by_keys

@@ -43,7 +43,16 @@ from holdfast.store.postgres.readers import Coalesced, Reads
 from holdfast.store.postgres.settings import Settings, settings
 from holdfast.store.postgres.statements import Connection
 from holdfast.store.postgres.writer import Writer
-from holdfast.store.protocol import Backlog, Batch, BatchSource, Clock, ExecutionQuery, Inconsistency, Vitals
+from holdfast.store.protocol import (
+    Backlog,
+    Batch,
+    BatchSource,
+    Clock,
+    ClosedPage,
+    ExecutionQuery,
+    Inconsistency,
+    Vitals,
+)
 
 T = TypeVar("T")
 _log = logging.getLogger("holdfast.store")
@@ -127,6 +136,9 @@ class PostgresStore:
             lambda connection: read.history(connection, org, execution_id, after=after, limit=limit, types=types)
         )
 
+    async def events_of(self, org: str, ids: Sequence[str], types: Sequence[str]) -> dict[str, list[HistoryEvent]]:
+        return await self._read(lambda connection: read.events_of(connection, org, ids, types))
+
     async def list_executions(self, query: ExecutionQuery) -> list[Execution]:
         return await self._read(lambda connection: pages.list_executions(connection, query))
 
@@ -135,6 +147,9 @@ class PostgresStore:
 
     async def tasks(self, org: str, execution_id: str) -> list[TaskRow]:
         return await self._read(lambda connection: read.tasks(connection, org, execution_id))
+
+    async def tasks_of(self, org: str, ids: Sequence[str]) -> dict[str, list[TaskRow]]:
+        return await self._read(lambda connection: read.tasks_of(connection, org, ids))
 
     async def task(self, org: str, execution_id: str, task_no: int) -> TaskRow | None:
         return await self._read(lambda connection: read.task(connection, org, execution_id, task_no))
@@ -203,6 +218,9 @@ class PostgresStore:
 
     async def holds_any(self, org: str) -> bool:
         return await self._read(lambda connection: deletions.holds_any(connection, org))
+
+    async def closed_page(self, before: int, after: str, limit: int) -> ClosedPage:
+        return await self._read(lambda connection: deletions.closed_page(connection, before, after, limit))
 
     async def pauses(self) -> list[Pause]:
         return await self._read(pauses.pauses)

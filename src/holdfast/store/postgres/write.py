@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.model.executions import TaskRow
-from holdfast.store.postgres.deletions import purge_orgs, write_deletions
+from holdfast.store.postgres.deletions import purge_orgs, remove, write_deletions
 from holdfast.store.postgres.keys import INSERT_ORGS, new_orgs, write_keys
 from holdfast.store.postgres.load import Raced
 from holdfast.store.postgres.pauses import write_pauses
@@ -88,6 +88,8 @@ async def write(connection: Connection, changes: Changes, seen: Seen, now: int, 
     if mark is not None:
         writing.add(mark)
     await writing.flush()
+    if changes.removed:
+        await remove(connection, changes)
     if changes.purged_orgs:
         await purge_orgs(connection, changes)
 

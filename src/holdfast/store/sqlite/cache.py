@@ -58,6 +58,10 @@ class Cache:
         self._absorb_executions(changes)
         self._absorb_tasks(changes)
         self.workflow_keys.update(changes.workflow_keys)
+        for head in changes.removed.values():
+            self.executions.pop(head.id, None)
+            if self.workflow_keys.get((head.org, head.workflow_id)) == head.id:
+                del self.workflow_keys[head.org, head.workflow_id]
         for definition in changes.definitions:
             self.definitions.pop((definition.org, definition.kind), None)
         self.workers.update(changes.workers)
@@ -80,7 +84,7 @@ class Cache:
             self.tasks.put(task)
         for key in changes.deleted_tasks:
             self.tasks.drop(key)
-        for execution_id in changes.purge:
+        for execution_id in (*changes.purge, *changes.removed):
             self.tasks.drop_all(execution_id)
 
     def _shrink(self) -> None:

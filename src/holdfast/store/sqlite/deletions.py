@@ -1,11 +1,13 @@
-"""Removing an org, a page in each transaction: first what its executions have, then they, then what is left."""
+"""Removing executions with all they have, and orgs: a page in each transaction, first what their executions have, then
+these, then what is left."""
 
 from __future__ import annotations
 
 import sqlite3
 from typing import Final
 
-from holdfast.store.protocol import Changes
+from holdfast.store import id_spans
+from holdfast.store.protocol import Changes, ClosedPage
 from holdfast.store.sqlite.statements import rows, statement
 
 _EXECUTIONS_OF = statement("deletions", "executions_of")
@@ -25,6 +27,9 @@ _OWNED: Final = tuple(
 )
 _EVENTS_OF = statement("deletions", "events_of")
 _EXECUTIONS = rows("deletions", "executions")
+_ALL_EVENTS_OF = rows("deletions", "all_events_of")
+_WORKFLOW_KEYS_OF = rows("deletions", "workflow_keys_of")
+_CLOSED_PAGE = statement("deletions", "closed_page")
 _OF_ORG: Final = tuple(
     statement("deletions", name)
     for name in (
@@ -49,10 +54,21 @@ _HOLDS_ANY = statement("deletions", "holds_any")
 
 
 def write_deletions(connection: sqlite3.Connection, changes: Changes) -> None:
+    if changes.removed:
+        _remove(connection, changes)
     for org, page in changes.purged_orgs.items():
         _purge(connection, org, page)
     _BEGIN.execute(connection, list(changes.deletions.items()))
     _FINISH.delete(connection, [(org,) for org in changes.finished_deletions])
+
+
+def _remove(connection: sqlite3.Connection, changes: Changes) -> None:
+    """Executions that were closed long ago."""
+    ids = [(execution_id,) for execution_id in changes.removed]
+    for table in (*_OWNED, _ALL_EVENTS_OF, _EXECUTIONS):
+        table.delete(connection, ids)
+    keys = [(head.org, head.workflow_id, head.id) for head in changes.removed.values()]
+    _WORKFLOW_KEYS_OF.delete(connection, keys)
 
 
 def _purge(connection: sqlite3.Connection, org: str, page: int) -> None:
@@ -77,3 +93,8 @@ def deletions(connection: sqlite3.Connection) -> list[tuple[str, int]]:
 
 def holds_any(connection: sqlite3.Connection, org: str) -> bool:
     return bool(connection.execute(_HOLDS_ANY, (org,)).fetchone()[0])
+
+
+def closed_page(connection: sqlite3.Connection, before: int, after: str, limit: int) -> ClosedPage:
+    rows = connection.execute(_CLOSED_PAGE, (after, id_spans.before_id(before), limit)).fetchall()
+    return id_spans.closed_page(rows, before, limit)

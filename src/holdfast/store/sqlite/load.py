@@ -67,7 +67,7 @@ class _Load:
         self.plan = plan
         self.cache = cache
         self.loaded = Loaded(now=now)
-        self.executions = set(plan.executions)
+        self.executions = plan.executions | plan.idle_executions
         self.tasks = set(plan.tasks)
 
     def run(self) -> Loaded:

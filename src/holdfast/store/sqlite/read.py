@@ -26,9 +26,11 @@ _LAST_EVENTS = rows("events", "last")
 _BY_WORKFLOW_ID = statement("executions", "by_workflow_id")
 _EVENTS = statement("events", "page")
 _EVENTS_OF_TYPES = statement("events", "page_of_types")
+_EVENTS_OF_EACH = statement("events", "of_each")
 _COUNT_BY_STATE = statement("executions", "count_by_state")
 _COUNT_READY = statement("executions", "count_ready")
 _TASKS = statement("tasks", "of_execution")
+_TASKS_OF_EACH = statement("tasks", "of_each")
 _TASK = statement("tasks", "one")
 _OUTPUT = statement("task_output", "page")
 _TIMERS = statement("timers", "of_execution")
@@ -79,6 +81,16 @@ def history(
     return [row_to_event(*row) for row in found.fetchall()]
 
 
+def events_of(
+    connection: sqlite3.Connection, org: str, ids: Sequence[str], types: Sequence[str]
+) -> dict[str, list[HistoryEvent]]:
+    found: dict[str, list[HistoryEvent]] = {}
+    asked = (json.dumps(list(ids)), org, json.dumps(list(types)))
+    for execution_id, *event in connection.execute(_EVENTS_OF_EACH, asked).fetchall():
+        found.setdefault(execution_id, []).append(row_to_event(*event))
+    return found
+
+
 def count_executions(connection: sqlite3.Connection, org: str) -> dict[Status, int]:
     """Statuses that occur. One snapshot, so that the parts fit together."""
     connection.execute("BEGIN")
@@ -95,6 +107,14 @@ def count_executions(connection: sqlite3.Connection, org: str) -> dict[Status, i
 
 def tasks(connection: sqlite3.Connection, org: str, execution_id: str) -> list[TaskRow]:
     return [row_to_task(row) for row in connection.execute(_TASKS, (execution_id, org)).fetchall()]
+
+
+def tasks_of(connection: sqlite3.Connection, org: str, ids: Sequence[str]) -> dict[str, list[TaskRow]]:
+    found: dict[str, list[TaskRow]] = {}
+    for row in connection.execute(_TASKS_OF_EACH, (json.dumps(list(ids)), org)).fetchall():
+        task = row_to_task(row)
+        found.setdefault(task.execution_id, []).append(task)
+    return found
 
 
 def task(connection: sqlite3.Connection, org: str, execution_id: str, task_no: int) -> TaskRow | None:

@@ -32,7 +32,16 @@ from holdfast.model.messages import (
     SubscriptionRow,
 )
 from holdfast.model.pauses import Pause
-from holdfast.store.protocol import Backlog, Batch, BatchSource, Clock, ExecutionQuery, Inconsistency, Vitals
+from holdfast.store.protocol import (
+    Backlog,
+    Batch,
+    BatchSource,
+    Clock,
+    ClosedPage,
+    ExecutionQuery,
+    Inconsistency,
+    Vitals,
+)
 from holdfast.store.sqlite import deletions, deployed, joining, keys, pages, pauses, read, read_messages
 from holdfast.store.sqlite.backlog import backlog
 from holdfast.store.sqlite.connections import Database
@@ -112,6 +121,9 @@ class SqliteStore:
             lambda connection: read.history(connection, org, execution_id, after=after, limit=limit, types=types)
         )
 
+    async def events_of(self, org: str, ids: Sequence[str], types: Sequence[str]) -> dict[str, list[HistoryEvent]]:
+        return await self._read(lambda connection: read.events_of(connection, org, ids, types))
+
     async def list_executions(self, query: ExecutionQuery) -> list[Execution]:
         return await self._read(lambda connection: pages.list_executions(connection, query))
 
@@ -120,6 +132,9 @@ class SqliteStore:
 
     async def tasks(self, org: str, execution_id: str) -> list[TaskRow]:
         return await self._read(lambda connection: read.tasks(connection, org, execution_id))
+
+    async def tasks_of(self, org: str, ids: Sequence[str]) -> dict[str, list[TaskRow]]:
+        return await self._read(lambda connection: read.tasks_of(connection, org, ids))
 
     async def task(self, org: str, execution_id: str, task_no: int) -> TaskRow | None:
         return await self._read(lambda connection: read.task(connection, org, execution_id, task_no))
@@ -188,6 +203,9 @@ class SqliteStore:
 
     async def holds_any(self, org: str) -> bool:
         return await self._read(lambda connection: deletions.holds_any(connection, org))
+
+    async def closed_page(self, before: int, after: str, limit: int) -> ClosedPage:
+        return await self._read(lambda connection: deletions.closed_page(connection, before, after, limit))
 
     async def pauses(self) -> list[Pause]:
         return await self._read(pauses.pauses)

@@ -1,7 +1,8 @@
-"""Removing an org, a page in each transaction."""
+"""Removing executions with all they have, and orgs, a page in each transaction."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from holdfast.store.protocol import Changes
@@ -9,6 +10,11 @@ from holdfast.testing.memory.database import MemoryDatabase
 
 
 def write_deletions(database: MemoryDatabase, changes: Changes) -> None:
+    if changes.removed:
+        _remove(database, changes.removed.keys())
+        for head in changes.removed.values():
+            if database.workflow_keys.get((head.org, head.workflow_id)) == head.id:
+                del database.workflow_keys[head.org, head.workflow_id]
     for org, page in changes.purged_orgs.items():
         _purge(database, org, page)
     for org, since_at in changes.deletions.items():
@@ -19,6 +25,14 @@ def write_deletions(database: MemoryDatabase, changes: Changes) -> None:
 
 def _purge(database: MemoryDatabase, org: str, page: int) -> None:
     found = [key for key, head in database.heads.items() if head.org == org][:page]
+    _remove(database, found)
+    if not found:
+        for table in _of_org(database):
+            for key in [key for key, row in table.items() if _org_of(key, row) == org][:page]:
+                del table[key]
+
+
+def _remove(database: MemoryDatabase, found: Collection[str]) -> None:
     gone = set(found)
     by_key: tuple[dict[Any, Any], ...] = (
         database.tasks,
@@ -35,10 +49,6 @@ def _purge(database: MemoryDatabase, org: str, page: int) -> None:
         database.ready.pop(key, None)
         database.events.pop(key, None)
         del database.heads[key]
-    if not found:
-        for table in _of_org(database):
-            for key in [key for key, row in table.items() if _org_of(key, row) == org][:page]:
-                del table[key]
 
 
 def _drop(table: dict[Any, Any], is_gone: Any) -> None:

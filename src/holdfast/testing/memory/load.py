@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from copy import copy
 from itertools import islice
 from operator import attrgetter
 
 from holdfast.model.events import HistoryEvent, SignalReceived, UpdateRequested
-from holdfast.model.executions import DeadLetter
+from holdfast.model.executions import DeadLetter, Ready
 from holdfast.model.values import NULL
 from holdfast.store.protocol import Loaded, LoadPlan, TaskClaim, TaskKey, TurnClaim
-from holdfast.testing.memory.database import MemoryDatabase
+from holdfast.testing.memory.database import MemoryDatabase, copied
 from holdfast.testing.memory.load_messages import load_messages
 
 _about_messages = attrgetter(
     "tokens",
     "waits",
     "matches",
-    "deliveries",
     "promises",
     "named_promises",
     "look_backs",
@@ -51,7 +49,7 @@ class _Load:
         self.database = database
         self.plan = plan
         self.loaded = Loaded(now=now)
-        self.executions = set(plan.executions)
+        self.executions = plan.executions | plan.idle_executions
         self.tasks = set(plan.tasks)
 
     def run(self) -> Loaded:
@@ -70,16 +68,7 @@ class _Load:
             self._due()
         if plan.timers:
             self._timers()
-        due = {(timer.execution_id, timer.promise) for timer in self.loaded.due_timers if timer.promise is not None}
-        if due or any(_about_messages(plan)):
-            load_messages(
-                self.database,
-                plan,
-                self.loaded,
-                executions=self.executions,
-                tasks=self.tasks,
-                promises=due | plan.promises,
-            )
+        self._messages()
         if self.tasks:
             self._tasks()
         if plan.children or plan.bereaved:
@@ -89,10 +78,28 @@ class _Load:
             self._events()
         if plan.definitions:
             self._definitions()
-        self.loaded.orgs = {slug: self.database.orgs[slug] for slug in plan.orgs if slug in self.database.orgs}
-        self.loaded.keys = {key: self.database.keys[key] for key in plan.keys if key in self.database.keys}
-        self.loaded.pauses = {key: self.database.pauses[key] for key in plan.pauses if key in self.database.pauses}
+        if plan.orgs or plan.keys or plan.pauses:
+            self._keys()
         return self.loaded
+
+    def _messages(self) -> None:
+        plan, loaded = self.plan, self.loaded
+        due = {(timer.execution_id, timer.promise) for timer in loaded.due_timers if timer.promise is not None}
+        if due or (plan.deliveries and self.database.deliveries) or any(_about_messages(plan)):
+            load_messages(
+                self.database,
+                plan,
+                loaded,
+                executions=self.executions,
+                tasks=self.tasks,
+                promises=due | plan.promises,
+            )
+
+    def _keys(self) -> None:
+        plan, database, loaded = self.plan, self.database, self.loaded
+        loaded.orgs = {slug: database.orgs[slug] for slug in plan.orgs if slug in database.orgs}
+        loaded.keys = {key: database.keys[key] for key in plan.keys if key in database.keys}
+        loaded.pauses = {key: database.pauses[key] for key in plan.pauses if key in database.pauses}
 
     def _requests(self) -> None:
         database, now = self.database, self.loaded.now
@@ -120,13 +127,13 @@ class _Load:
 
     def _workers(self) -> None:
         loaded, database, plan = self.loaded, self.database, self.plan
-        loaded.workers = {key: copy(database.workers[key]) for key in plan.workers if key in database.workers}
+        loaded.workers = {key: copied(database.workers[key]) for key in plan.workers if key in database.workers}
         if plan.expired_workers:
-            for key in sorted(key for key, row in database.workers.items() if row.lease_until_at <= loaded.now):
-                loaded.workers.setdefault(key, copy(database.workers[key]))
+            for key in sorted([key for key, row in database.workers.items() if row.lease_until_at <= loaded.now]):
+                loaded.workers.setdefault(key, copied(database.workers[key]))
                 loaded.expired_workers.append(key)
             holders = {row.worker for row in database.ready.values()} | {row.worker for row in database.tasks.values()}
-            orphaned = (key for key in holders if key is not None and key not in database.workers)
+            orphaned = [key for key in holders if key is not None and key not in database.workers]
             loaded.expired_workers.extend(sorted(orphaned))
         holding = plan.held_by.union(loaded.expired_workers)
         if holding:
@@ -136,19 +143,22 @@ class _Load:
             self.tasks.update(loaded.held_tasks)
 
     def _turn_claims(self) -> None:
+        waiting = [(key, row) for key, row in self.database.ready.items() if row.worker is None]
+        if not waiting:
+            self.loaded.turn_claims.extend([] for _ in self.plan.turn_claims)
+            return
         taken: set[str] = set()
         for claim in self.plan.turn_claims:
-            found = list(islice((key for key in self._claimable_turns(claim) if key not in taken), max(claim.limit, 0)))
+            claimable = (key for key in self._claimable_turns(claim, waiting) if key not in taken)
+            found = list(islice(claimable, max(claim.limit, 0)))
             taken.update(found)
             self.loaded.turn_claims.append(found)
         self.executions.update(taken)
 
-    def _claimable_turns(self, claim: TurnClaim) -> list[str]:
+    def _claimable_turns(self, claim: TurnClaim, waiting: list[tuple[str, Ready]]) -> list[str]:
         found: list[tuple[int, int, str]] = []
         suspects: list[tuple[int, int, str]] = []
-        for key, row in self.database.ready.items():
-            if row.worker is not None:
-                continue
+        for key, row in waiting:
             head = self.database.heads[key]
             build = claim.builds.get((head.kind, head.version))
             if build is None or head.org != claim.org or head.queue not in claim.queues:
@@ -162,6 +172,9 @@ class _Load:
         return [key for _, _, key in sorted([*found, *sorted(suspects)[: claim.suspects]])]
 
     def _task_claims(self) -> None:
+        if not self.database.tasks:
+            self.loaded.task_claims.extend([] for _ in self.plan.task_claims)
+            return
         taken: set[TaskKey] = set()
         for claim in self.plan.task_claims:
             found = list(islice((key for key in self._claimable_tasks(claim) if key not in taken), max(claim.limit, 0)))
@@ -183,16 +196,14 @@ class _Load:
         return [key for _, _, key in sorted(found)]
 
     def _due(self) -> None:
-        loaded, database = self.loaded, self.database
-        timers = sorted((row.fire_at, key) for key, row in database.timers.items() if row.fire_at <= loaded.now)
+        loaded, database, now = self.loaded, self.database, self.loaded.now
+        timers = sorted([(row.fire_at, key) for key, row in database.timers.items() if row.fire_at <= now])
         for _, key in timers[: self.plan.due_timers]:
             loaded.due_timers.append(database.timers[key])
             loaded.timers[key] = database.timers[key]
             self.executions.add(key[0])
         tasks = sorted(
-            (row.due_at, key)
-            for key, row in database.tasks.items()
-            if row.due_at is not None and row.due_at <= loaded.now
+            [(row.due_at, key) for key, row in database.tasks.items() if row.due_at is not None and row.due_at <= now]
         )
         loaded.due_tasks = [key for _, key in tasks[: self.plan.due_tasks]]
         self.tasks.update(loaded.due_tasks)
@@ -206,17 +217,16 @@ class _Load:
     def _tasks(self) -> None:
         for key in sorted(self.tasks):
             if key in self.database.tasks:
-                self.loaded.tasks[key] = copy(self.database.tasks[key])
+                self.loaded.tasks[key] = copied(self.database.tasks[key])
             self.executions.add(key[0])
 
     def _children(self) -> None:
-        database, loaded = self.database, self.loaded
-        for head in database.heads.values():
-            if head.parent_id is not None and head.closed_at is None:
-                key = (head.parent_id, head.child_no)
-                if key in self.plan.children:
-                    loaded.children[key] = head.id
-                    self.executions.add(head.id)
+        database, loaded, wanted = self.database, self.loaded, self.plan.children
+        for head in database.heads.values() if wanted else ():
+            key = (head.parent_id or "", head.child_no)
+            if key in wanted and head.closed_at is None:
+                loaded.children[key] = head.id
+                self.executions.add(head.id)
         if not self.plan.bereaved:
             return
         found: list[tuple[str, str | None]] = []
@@ -230,12 +240,16 @@ class _Load:
 
     def _executions(self) -> None:
         """An open child brings its parent along, which hears of its end; a parent does not bring its own."""
+        if not self.executions:
+            return
         found, head = self.loaded.executions, self.database.head
+        parents = set()
         for key in sorted(self.executions):
             execution = head(key)
             if execution is not None:
                 found[key] = execution
-        parents = {child.parent_id for child in found.values() if child.parent_id is not None and child.is_open}
+                if execution.parent_id is not None and execution.is_open:
+                    parents.add(execution.parent_id)
         for key in sorted(parents - found.keys()):
             parent = head(key)
             if parent is not None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from copy import copy
 
 from holdfast.expressions.lookups import reader
 from holdfast.model.messages import DeliveryRow, PromiseState, PublishedRow, SubscriptionKind, SubscriptionRow
 from holdfast.store.protocol import EventMatch, Loaded, LoadPlan
-from holdfast.testing.memory.database import MemoryDatabase
+from holdfast.testing.memory.database import MemoryDatabase, copied
 
 _KEPT_KINDS = (SubscriptionKind.EVENT, SubscriptionKind.MESSAGE)
 _DELIVERIES = 100
@@ -47,17 +46,25 @@ class _MessageLoad:
 
     def run(self) -> None:
         plan, loaded = self.plan, self.loaded
-        self._tokens()
-        self._waits()
+        if plan.tokens:
+            self._tokens()
+        if plan.waits:
+            self._keep_waits(plan.waits)
+        for match in plan.matches:
+            loaded.matches.append(self._match(match))
+        if plan.deliveries and self.database.deliveries:
+            self._deliveries()
         if self.promises or plan.named_promises:
             self._promises()
-        self._events()
+        if plan.look_backs or plan.published or plan.dead_events or loaded.deliveries:
+            self._events()
         if plan.expired_events:
             over = sorted(
                 (row.expires_at, key) for key, row in self.database.published.items() if row.expires_at <= loaded.now
             )
             loaded.expired_events = [self._published(key) for _, key in over[: plan.expired_events]]
-        self._keys()
+        if plan.event_keys or plan.matches or loaded.published or loaded.deliveries:
+            self._keys()
         if plan.numbering:
             loaded.last_id = self.database.last_id
 
@@ -72,14 +79,6 @@ class _MessageLoad:
                 self.tasks.add((token.execution_id, token.task_no))
             if token.promise is not None:
                 self.promises.add((token.execution_id, token.promise))
-
-    def _waits(self) -> None:
-        plan = self.plan
-        if plan.waits:
-            self._keep_waits(plan.waits)
-        self.loaded.matches.extend(self._match(match) for match in plan.matches)
-        if plan.deliveries:
-            self._deliveries()
 
     def _keep_waits(self, wanted: set[tuple[str, int]]) -> None:
         for wait in list(self.database.subscriptions.values()):
@@ -118,7 +117,7 @@ class _MessageLoad:
         share = self.plan.deliveries // len(found) if found else 0
         for row in found:
             page = self._match(_match_of(row, share))
-            self.loaded.deliveries.append((copy(row), page, len(page) >= share))
+            self.loaded.deliveries.append((copied(row), page, len(page) >= share))
 
     def _promises(self) -> None:
         """A pending one that an event may settle brings its subscription along."""
@@ -129,7 +128,7 @@ class _MessageLoad:
         for key in sorted(self.promises):
             row = self.database.promises.get(key)
             if row is not None:
-                loaded.promises[key] = copy(row)
+                loaded.promises[key] = copied(row)
                 if row.event_key is not None and row.state is PromiseState.PENDING:
                     waits.add((row.execution_id, -row.promise_no))
             self.executions.add(key[0])
@@ -139,7 +138,7 @@ class _MessageLoad:
     def _published(self, key: int) -> PublishedRow:
         found = self.loaded.published.get(key)
         if found is None:
-            found = self.loaded.published[key] = copy(self.database.published[key])
+            found = self.loaded.published[key] = copied(self.database.published[key])
         return found
 
     def _events(self) -> None:
@@ -147,7 +146,7 @@ class _MessageLoad:
         spare = len(plan.matches) + len(plan.published)
         for (org, key, correlation), back in plan.look_backs.items():
             kept = (
-                loaded.published.get(number) or copy(row)
+                loaded.published.get(number) or copied(row)
                 for number, row in sorted(published.items())
                 if (row.org, row.key, row.correlation) == (org, key, correlation)
                 and number > back.after
@@ -169,11 +168,9 @@ class _MessageLoad:
         plan, loaded, database = self.plan, self.loaded, self.database
         keys = plan.event_keys.union((event.org, event.key) for event in loaded.published.values())
         keys.update((delivery.org, delivery.key) for delivery, _, _ in loaded.deliveries)
-        if not keys and not plan.matches:
-            return
         for key in sorted(keys):
             if key in database.event_keys:
-                loaded.event_keys[key] = copy(database.event_keys[key])
+                loaded.event_keys[key] = copied(database.event_keys[key])
         for trigger in database.triggers.values():
             if (trigger.org, trigger.key) in keys:
                 loaded.triggers.setdefault((trigger.org, trigger.key), []).append(trigger)

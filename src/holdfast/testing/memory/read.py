@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from copy import copy
 from itertools import islice
 
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import DeadLetter, Execution, OutputRow, State, Status
 from holdfast.model.messages import DeliveryRow, EventKeyRow
 from holdfast.store.protocol import Backlog, ExecutionQuery, Inconsistency, QueueDepth, TaskKey
-from holdfast.testing.memory.database import MemoryDatabase
+from holdfast.testing.memory.database import MemoryDatabase, copied
 from holdfast.testing.memory.load import with_signal
 
 _WAITS = frozenset({"event", "message", "broadcast"})
@@ -94,12 +93,12 @@ def task_output(database: MemoryDatabase, org: str, key: TaskKey, after: int, li
 
 
 def event_key(database: MemoryDatabase, org: str, key: str) -> EventKeyRow:
-    return copy(database.event_keys.get((org, key)) or EventKeyRow(org=org, key=key))
+    return copied(database.event_keys.get((org, key)) or EventKeyRow(org=org, key=key))
 
 
 def delivery(database: MemoryDatabase, org: str | None, number: int) -> DeliveryRow | None:
     found = database.deliveries.get(number)
-    return copy(found) if found is not None and org in (None, found.org) else None
+    return copied(found) if found is not None and org in (None, found.org) else None
 
 
 def next_due_at(database: MemoryDatabase, after: int) -> int | None:

@@ -10,8 +10,6 @@ import logging
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context, copy_context
-from copy import copy
-from operator import attrgetter
 from typing import Any, ClassVar
 
 from holdfast.errors import EngineStopped, InvalidRequest, StorageBusy
@@ -38,26 +36,28 @@ from holdfast.model.messages import (
 )
 from holdfast.model.pauses import Pause
 from holdfast.model.standalone import is_reserved
+from holdfast.store.id_spans import before_id, closed_page
 from holdfast.store.protocol import (
     Backlog,
     Batch,
     BatchSource,
     Changes,
     Clock,
+    ClosedPage,
     ExecutionQuery,
     Inconsistency,
     Loaded,
     Vitals,
 )
 from holdfast.testing.memory import keys, read
-from holdfast.testing.memory.database import MemoryDatabase
+from holdfast.testing.memory.database import MemoryDatabase, copied
 from holdfast.testing.memory.deletions import holds_any
 from holdfast.testing.memory.load import load
 from holdfast.testing.memory.write import write
 
 _log = logging.getLogger("holdfast.store")
 _TRIES = 100
-_everything = attrgetter(*Changes.__struct_fields__)
+_NOTHING = Changes()
 _HINT_S = 0.05
 
 
@@ -119,11 +119,13 @@ class MemoryStore:
         self._source = source
         self._changed: asyncio.Future[None] | None = None
         self._told_of: asyncio.Future[None] | None = None
+        self._hears: asyncio.Future[None] | None = None
         self._database.listeners.append(self._heard)
 
     async def close(self) -> None:
-        while self._waits:  # noqa: ASYNC110 - for a moment, at the end
-            await asyncio.sleep(0.001)
+        while self._waits:
+            self._hears = self._loop.create_future()
+            await self._hears
         if self._source is not None:
             self._work()
             self._source = None
@@ -166,11 +168,12 @@ class MemoryStore:
 
     def _tell(self, batch: Batch) -> None:
         """Now, or later: the next batch has to know what this one has handed out."""
-        error = self._faults.unknown()
+        faults = self._faults
+        error = faults.unknown()
         if error is not None:
             batch.failed(error)
             return
-        pause_s = self._faults.pause_s()
+        pause_s = faults.pause_s()
         if not pause_s:
             batch.committed()
             return
@@ -181,6 +184,8 @@ class MemoryStore:
         self._waits = False
         batch.committed()
         self._round()
+        if self._hears is not None:
+            _end(self._hears)
 
     def _run(self, batch: Batch) -> None:
         """One transaction, or several if it has to be split."""
@@ -201,7 +206,7 @@ class MemoryStore:
     def _transact(self, batch: Batch) -> None:
         loaded: Loaded = load(self._database, batch.plan(), self.clock())
         changes: Changes = batch.decide(loaded)
-        if not any(_everything(changes)):
+        if changes == _NOTHING:
             return
         self._faults.before_commit()
         write(self._database, changes, loaded.now)
@@ -239,6 +244,11 @@ class MemoryStore:
     async def last_events(self, org: str, ids: Sequence[str]) -> dict[str, HistoryEvent]:
         return read.last_events(await self._open(), org, ids)
 
+    async def events_of(self, org: str, ids: Sequence[str], types: Sequence[str]) -> dict[str, list[HistoryEvent]]:
+        database = await self._open()
+        found = {key: read.history(database, org, key, after=0, limit=None, types=types) for key in ids}
+        return {key: events for key, events in found.items() if events}
+
     async def list_executions(self, query: ExecutionQuery) -> list[Execution]:
         return read.list_executions(await self._open(), query)
 
@@ -249,9 +259,14 @@ class MemoryStore:
         database = await self._open()
         return database.of_execution(database.tasks, org, execution_id)
 
+    async def tasks_of(self, org: str, ids: Sequence[str]) -> dict[str, list[TaskRow]]:
+        database = await self._open()
+        found = {key: database.of_execution(database.tasks, org, key) for key in ids}
+        return {key: tasks for key, tasks in found.items() if tasks}
+
     async def task(self, org: str, execution_id: str, task_no: int) -> TaskRow | None:
         found = (await self._open()).tasks.get((execution_id, task_no))
-        return copy(found) if found is not None and found.org == org else None
+        return copied(found) if found is not None and found.org == org else None
 
     async def task_output(self, org: str, execution_id: str, task_no: int, after: int, limit: int) -> list[OutputRow]:
         return read.task_output(await self._open(), org, (execution_id, task_no), after, limit)
@@ -315,7 +330,7 @@ class MemoryStore:
         return sorted(found, key=lambda row: (row.kind, -row.registered_at, row.version))[:limit]
 
     async def workers(self, org: str, limit: int) -> list[WorkerRow]:
-        found = [copy(row) for row in (await self._open()).workers.values() if row.org == org]
+        found = [copied(row) for row in (await self._open()).workers.values() if row.org == org]
         return sorted(found, key=lambda row: (-row.started_at, row.id))[:limit]
 
     async def deletions(self) -> list[tuple[str, int]]:
@@ -323,6 +338,12 @@ class MemoryStore:
 
     async def holds_any(self, org: str) -> bool:
         return holds_any(await self._open(), org)
+
+    async def closed_page(self, before: int, after: str, limit: int) -> ClosedPage:
+        heads, last = (await self._open()).heads, before_id(before)
+        ids = sorted(key for key in heads if after < key < last)[:limit]
+        rows = [(key, heads[key].closed_at, heads[key].last_seq, heads[key].open_children) for key in ids]
+        return closed_page(rows, before, limit)
 
     async def pauses(self) -> list[Pause]:
         return [pause for _, pause in sorted((await self._open()).pauses.items())]
@@ -373,7 +394,7 @@ def _end(waiting: asyncio.Future[None]) -> None:
 
 def _newest(table: dict[int, Any], org: str, key: str | None, before: int | None, limit: int) -> list[Any]:
     found = [
-        copy(row)
+        copied(row)
         for number, row in sorted(table.items(), reverse=True)
         if row.org == org and key in (None, row.key) and (before is None or number < before)
     ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from operator import attrgetter
 from typing import Final
 
@@ -13,7 +12,7 @@ from holdfast.errors import StorageError
 from holdfast.model.events import SignalReceived
 from holdfast.model.executions import OPEN_STATES, DeadLetter, Execution
 from holdfast.store.protocol import Changes
-from holdfast.testing.memory.database import MemoryDatabase
+from holdfast.testing.memory.database import MemoryDatabase, copied
 from holdfast.testing.memory.deletions import write_deletions
 from holdfast.testing.memory.keys import check_keys, write_keys, write_pauses
 
@@ -50,6 +49,42 @@ _COUNTS: Final = (
     "close_rounds",
 )
 _counts: Final = attrgetter(*_COUNTS)
+_KEYS: Final = ("orgs", "new_orgs", "keys", "audit", "pauses", "deleted_pauses", "deleted_workers")
+_TASKS: Final = (
+    "new_tasks",
+    "changed_tasks",
+    "deleted_tasks",
+    "output",
+    "trimmed_output",
+    "new_timers",
+    "deleted_timers",
+    "purge",
+)
+_MESSAGES: Final = (
+    "last_id",
+    "promises",
+    "tokens",
+    "new_subscriptions",
+    "deleted_subscriptions",
+    "purge_waits",
+    "deliveries",
+    "published",
+    "deleted_published",
+    "event_keys",
+    "dead_events",
+    "exhumed_events",
+    "untriggered",
+    "triggers",
+)
+_HEADS: Final = ("new_executions", "changed_executions", "turned", "metadata", "ready", "events", "workflow_keys")
+_of_keys: Final = attrgetter(*_KEYS)
+_of_tasks: Final = attrgetter(*_TASKS)
+_of_messages: Final = attrgetter(*_MESSAGES)
+_of_others: Final = attrgetter(
+    "deleted_workers",
+    *(name for name in Changes.__struct_fields__ if name not in {*_HEADS, *_KEYS, *_TASKS, *_MESSAGES}),
+)
+"""What each part of a write is about: most batches need few of them. A field that is in no list is among the others."""
 _PAGE: Final = 10_000
 _KEEP_DELIVERIES: Final = 24 * 3600 * 1_000_000
 
@@ -57,19 +92,24 @@ _KEEP_DELIVERIES: Final = 24 * 3600 * 1_000_000
 def write(database: MemoryDatabase, changes: Changes, now: int) -> None:
     """All of it or nothing. Deletes come after inserts: a row made and finished in the same batch must not stay."""
     _check(database, changes)
-    check_keys(database, changes)
+    if changes.keys or changes.audit:
+        check_keys(database, changes)
     _write_executions(database, changes)
     for execution_id, event in changes.events:
         database.events.setdefault(execution_id, {})[event.seq] = event
     database.workflow_keys.update(changes.workflow_keys)
-    write_keys(database, changes)
-    write_pauses(database, changes)
-    _write_tasks(database, changes)
-    _write_messages(database, changes)
-    _write_events(database, changes)
-    _write_rare(database, changes)
-    _bury(database, changes, now)
-    write_deletions(database, changes)
+    if any(_of_keys(changes)):
+        write_keys(database, changes)
+        write_pauses(database, changes)
+    if any(_of_tasks(changes)):
+        _write_tasks(database, changes)
+    if any(_of_messages(changes)):
+        _write_messages(database, changes)
+        _write_events(database, changes)
+    if any(_of_others(changes)):
+        _write_rare(database, changes)
+        _bury(database, changes, now)
+        write_deletions(database, changes)
     database.commits += 1
 
 
@@ -129,7 +169,7 @@ def _write_executions(database: MemoryDatabase, changes: Changes) -> None:
     made = set()
     for execution in changes.new_executions:
         made.add(execution.id)
-        head: Execution = copy(execution)
+        head = copied(execution)
         head.ready = None
         head.metadata = dict(head.metadata) if head.metadata is not None else None
         heads[head.id] = head
@@ -145,15 +185,15 @@ def _write_executions(database: MemoryDatabase, changes: Changes) -> None:
         if execution.ready is None:
             database.ready.pop(execution_id, None)
         else:
-            database.ready[execution_id] = copy(execution.ready)
+            database.ready[execution_id] = copied(execution.ready)
 
 
 def _write_tasks(database: MemoryDatabase, changes: Changes) -> None:
     tasks, timers = database.tasks, database.timers
     for task in changes.new_tasks:
-        tasks[task.execution_id, task.task_no] = copy(task)
+        tasks[task.execution_id, task.task_no] = copied(task)
     for at, task in changes.changed_tasks.items():
-        tasks[at] = copy(task)
+        tasks[at] = copied(task)
     for at in changes.deleted_tasks:
         tasks.pop(at, None)
     for row in changes.kept_output():
@@ -177,7 +217,7 @@ def _write_messages(database: MemoryDatabase, changes: Changes) -> None:
     if changes.last_id is not None:
         database.last_id = max(database.last_id, changes.last_id)
     for key, promise in changes.promises.items():
-        database.promises[key] = copy(promise)
+        database.promises[key] = copied(promise)
     for token in changes.tokens:
         database.tokens.setdefault(token.token_hash, token)
     waits = database.subscriptions
@@ -189,16 +229,16 @@ def _write_messages(database: MemoryDatabase, changes: Changes) -> None:
         for number in [number for number, wait in waits.items() if wait.execution_id in gone]:
             del waits[number]
     for number, delivery in changes.deliveries.items():
-        database.deliveries[number] = copy(delivery)
+        database.deliveries[number] = copied(delivery)
 
 
 def _write_events(database: MemoryDatabase, changes: Changes) -> None:
     for number, event in changes.published.items():
-        database.published[number] = copy(event)
+        database.published[number] = copied(event)
     for number in changes.deleted_published:
         database.published.pop(number, None)
     for key, counted in changes.event_keys.items():
-        database.event_keys[key] = copy(counted)
+        database.event_keys[key] = copied(counted)
     for dead in changes.dead_events:
         database.dead_events.setdefault(dead.id, dead)
     for number in changes.exhumed_events:
@@ -211,7 +251,7 @@ def _write_events(database: MemoryDatabase, changes: Changes) -> None:
 
 def _write_rare(database: MemoryDatabase, changes: Changes) -> None:
     for worker in changes.workers.values():
-        database.workers[worker.id] = copy(worker)
+        database.workers[worker.id] = copied(worker)
     for session in changes.deleted_workers:
         database.workers.pop(session, None)
     for row in changes.definitions:

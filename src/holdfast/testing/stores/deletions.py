@@ -1,4 +1,4 @@
-"""Removing an org: page by page, all of it, and nothing of anybody else."""
+"""Removing an org, or closed executions: page by page, all of it, and nothing of anybody else."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from typing import Any
 
 from holdfast.model.executions import DefinitionRow, RequestRow
 from holdfast.model.messages import DeadEvent, EventKeyRow, TriggerRow
+from holdfast.store.protocol import Changes, ClosedPage, ExecutionQuery, LoadPlan
 from holdfast.testing.stores.bench import START, Bench, OpenStore
 from holdfast.testing.stores.keys import a_key, an_act, an_org
 from holdfast.testing.stores.pauses import a_pause
 from holdfast.testing.stores.records import (
     ORG,
     OTHER_ORG,
+    a_closed_execution,
     a_task,
     a_timer,
     a_worker,
@@ -121,3 +123,45 @@ class Deletions:
         late = an_execution(5)
         await bench.write(new_executions=[late], purged_orgs={ORG: 10})
         assert not await bench.store.holds_any(ORG)
+
+    async def test_closed_executions_are_found_in_the_order_of_their_ids(self, open_store: OpenStore) -> None:
+        """A page looks at so many, whatever they are; those that are open, young or have open children are not over."""
+        bench = await Bench.opened(open_store)
+        made = [
+            a_closed_execution(1, last_seq=4),
+            an_execution(2),
+            a_closed_execution(3, closed_at=START + 50_000),
+            a_closed_execution(4, open_children=1),
+            a_closed_execution(5, org=OTHER_ORG),
+            a_closed_execution(60),
+        ]
+        await bench.write(new_executions=made)
+        store, before = bench.store, START + 40_000
+
+        assert await store.closed_page(before, "", 3) == ClosedPage([(an_id(1), 4)], an_id(3))
+        assert await store.closed_page(before, an_id(3), 3) == ClosedPage([(an_id(5), 0)], None)
+        everything = await store.closed_page(START + 100_000, "", 10)
+        assert [key for key, _ in everything.executions] == [an_id(1), an_id(3), an_id(5), an_id(60)]
+
+    async def test_nothing_of_a_removed_execution_is_left(self, open_store: OpenStore) -> None:
+        """Its workflow id goes with it; one that has moved on to another execution stays."""
+        bench = await Bench.opened(open_store)
+        await write_org(bench, ORG, 1)
+        moved = an_execution(9, workflow_id=an_execution(2).workflow_id)
+        changes = Changes(new_executions=[moved], workflow_keys={(ORG, moved.workflow_id): moved.id})
+        await bench.run(LoadPlan(workflow_keys={(ORG, moved.workflow_id)}), lambda _: changes)
+        loaded = await bench.load(idle_executions={an_id(1), an_id(2)})
+        await bench.write(removed=loaded.executions)
+
+        left = await bench.load(
+            executions={an_id(1), an_id(2), an_id(9)},
+            tasks={(an_id(1), 1)},
+            workflow_keys={(ORG, an_execution(1).workflow_id), (ORG, moved.workflow_id)},
+        )
+        assert left.executions.keys() == {an_id(9)}
+        assert not left.tasks
+        assert left.workflow_keys == {(ORG, moved.workflow_id): an_id(9)}
+        assert await bench.store.history(ORG, an_id(1)) == []
+        assert [await bench.store.tasks(ORG, an_id(1)), await bench.store.timers(ORG, an_id(2))] == [[], []]
+        page = await bench.store.list_executions(ExecutionQuery(org=ORG, metadata=(("a", "b"),)))
+        assert page == []

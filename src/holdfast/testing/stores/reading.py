@@ -90,6 +90,40 @@ class Reading:
         assert await read(ORG, execution.id, types=("STEP_COMPLETED",)) == []
         assert await read(OTHER_ORG, execution.id, types=("TIMER_FIRED",)) == []
 
+    async def test_events_of_several_histories_are_read_together(self, open_store: OpenStore) -> None:
+        """Each in order, only the types named; an execution that has none of them, or is unknown, is left out."""
+        bench = await Bench.opened(open_store)
+        first, second, other = an_execution(1, last_seq=3), an_execution(2, last_seq=2), an_execution(3, last_seq=1)
+        strange = an_execution(4, last_seq=1, org=OTHER_ORG)
+        bodies: list[tuple[str, list[EventBody]]] = [
+            (first.id, [SignalReceived(signal_name="a"), TimerFired(timer_no=1), SignalReceived(signal_name="b")]),
+            (second.id, [CancelRequested(), SignalReceived(signal_name="c")]),
+            (other.id, [TimerFired(timer_no=1)]),
+            (strange.id, [SignalReceived(signal_name="d")]),
+        ]
+        made = {key: [HistoryEvent(seq=n, at=START, body=body) for n, body in enumerate(of, 1)] for key, of in bodies}
+        # The later ones are written first: the order comes from their numbers.
+        events = [(key, event) for key, of in made.items() for event in reversed(of)]
+        await bench.write(new_executions=[first, second, other, strange], events=events)
+
+        read, ids = bench.store.events_of, [second.id, first.id, other.id, strange.id, an_id(9)]
+        found = await read(ORG, ids, ("SIGNAL_RECEIVED", "CANCEL_REQUESTED"))
+        assert found == {first.id: [made[first.id][0], made[first.id][2]], second.id: made[second.id]}
+        assert await read(ORG, ids, ("STEP_COMPLETED",)) == {}
+        assert await read(ORG, [], ("TIMER_FIRED",)) == {}
+
+    async def test_tasks_of_several_executions_are_read_together(self, open_store: OpenStore) -> None:
+        """By their numbers; an execution that has none is left out."""
+        bench = await Bench.opened(open_store)
+        first, second, idle = an_execution(1), an_execution(2), an_execution(3)
+        strange = an_execution(4, org=OTHER_ORG)
+        tasks = [a_task(first, 2), a_task(first, 1), a_task(second), a_task(strange)]
+        await bench.write(new_executions=[first, second, idle, strange], new_tasks=tasks)
+
+        ids = [execution.id for execution in (strange, idle, second, first)]
+        assert await bench.store.tasks_of(ORG, ids) == {first.id: [tasks[1], tasks[0]], second.id: [tasks[2]]}
+        assert await bench.store.tasks_of(ORG, []) == {}
+
     async def test_last_events_are_the_last(self, open_store: OpenStore) -> None:
         """One for each execution that has any."""
         bench = await Bench.opened(open_store)
@@ -124,7 +158,9 @@ class Reading:
                 await store.list_executions(ExecutionQuery(org=org, workflow_id=execution.workflow_id)),
                 await store.list_executions(ExecutionQuery(org=org, kinds=(execution.kind,))),
                 await store.count_executions(org),
+                await store.events_of(org, [execution.id], [event.type for event in some_events(2)]),
                 await store.tasks(org, execution.id),
+                await store.tasks_of(org, [execution.id]),
                 await store.timers(org, execution.id),
                 await store.dead_letters(org),
                 await store.dead_letters(org, execution.id),

@@ -6,42 +6,17 @@ the message's own field.
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
-
 from holdfast.contract import calls
 from holdfast.contract import executions as ex
 from holdfast.contract import messages as ms
-from holdfast.errors import InvalidRequest
 from holdfast.model import events as e
 from holdfast.model.executions import Execution, Status
 from holdfast.model.values import Failure, IfClosed, IfRunning
 from holdfast.wire.grpc import holdfast_pb2 as pb
+from holdfast.wire.grpc.fields import DEFAULT_QUEUE, choice, given, instant
 from holdfast.wire.grpc.payloads import payload
 
-DEFAULT_QUEUE = "default"
 REJECTED = "Rejected"
-FAR = 2**62
-
-Choice = TypeVar("Choice", IfRunning, IfClosed, Status)
-
-
-def _choice(text: str, choices: type[Choice], field: str) -> Choice:
-    try:
-        return choices(text)
-    except ValueError as error:
-        known = ", ".join(choices)
-        raise InvalidRequest(f"{field} must be one of {known}, not {text!r:.50}", field=field) from error
-
-
-def _given(message: Any, field: str) -> Any:
-    """The value of an optional field; None if it was not set."""
-    return getattr(message, field) if message.HasField(field) else None
-
-
-def _instant(value: int | None, field: str) -> int | None:
-    if value is not None and not 0 <= value < FAR:
-        raise InvalidRequest(f"{field} must be microseconds since 1970, not {value}", field=field)
-    return value
 
 
 # --- starting and signalling ---
@@ -51,17 +26,17 @@ def start(message: pb.StartWorkflowRequest, org: str, request_id: str | None) ->
     return ex.StartWorkflow(
         org=org,
         kind=message.workflow_kind,
-        version=_given(message, "workflow_version"),
+        version=given(message, "workflow_version"),
         workflow_id=message.workflow_id or None,
         input=payload(message.workflow_input, "workflow_input"),
         queue=message.queue or DEFAULT_QUEUE,
         priority=message.priority_seconds,
         metadata=dict(message.metadata) or None,
-        execution_timeout_s=_given(message, "execution_timeout_seconds"),
-        start_at=_instant(_given(message, "start_at"), "start_at"),
-        if_running=_choice(message.if_running or IfRunning.USE_EXISTING, IfRunning, "if_running"),
-        if_closed=_choice(message.if_closed or IfClosed.ALLOW, IfClosed, "if_closed"),
-        ttl_s=_given(message, "idempotency_key_ttl_seconds"),
+        execution_timeout_s=given(message, "execution_timeout_seconds"),
+        start_at=instant(given(message, "start_at"), "start_at"),
+        if_running=choice(message.if_running or IfRunning.USE_EXISTING, IfRunning, "if_running"),
+        if_closed=choice(message.if_closed or IfClosed.ALLOW, IfClosed, "if_closed"),
+        ttl_s=given(message, "idempotency_key_ttl_seconds"),
         request_id=request_id,
     )
 
@@ -83,12 +58,12 @@ def signal_with_start(
         org=org,
         workflow_id=message.workflow_id,
         kind=message.workflow_kind,
-        version=_given(message, "workflow_version"),
+        version=given(message, "workflow_version"),
         input=payload(message.workflow_input, "workflow_input"),
         queue=message.queue or DEFAULT_QUEUE,
         priority=message.priority_seconds,
         metadata=dict(message.metadata) or None,
-        ttl_s=_given(message, "idempotency_key_ttl_seconds"),
+        ttl_s=given(message, "idempotency_key_ttl_seconds"),
         signal_name=message.signal_name,
         signal_value=payload(message.signal_value, "signal_value"),
         request_id=request_id,
@@ -128,8 +103,8 @@ def resolve(message: pb.ResolvePromiseRequest, org: str) -> ms.SettlePromise:
         org=org,
         promise_id=message.promise_id,
         value=payload(message.value, "value"),
-        request_id=_given(message, "idempotency_key"),
-        ttl_s=_given(message, "idempotency_key_ttl_seconds"),
+        request_id=given(message, "idempotency_key"),
+        ttl_s=given(message, "idempotency_key_ttl_seconds"),
     )
 
 
@@ -138,8 +113,8 @@ def reject(message: pb.RejectPromiseRequest, org: str) -> ms.SettlePromise:
         org=org,
         promise_id=message.promise_id,
         failure=Failure(type=message.error_type or REJECTED, message=message.error),
-        request_id=_given(message, "idempotency_key"),
-        ttl_s=_given(message, "idempotency_key_ttl_seconds"),
+        request_id=given(message, "idempotency_key"),
+        ttl_s=given(message, "idempotency_key_ttl_seconds"),
     )
 
 
@@ -164,8 +139,8 @@ def publish(message: pb.PublishEventRequest, org: str, request_id: str | None) -
         org=org,
         key=message.key,
         data=payload(message.data, "data"),
-        request_id=_given(message, "idempotency_key") or request_id,
-        ttl_s=_given(message, "idempotency_key_ttl_seconds"),
+        request_id=given(message, "idempotency_key") or request_id,
+        ttl_s=given(message, "idempotency_key_ttl_seconds"),
     )
 
 
@@ -190,7 +165,7 @@ def query(message: pb.QueryWorkflowRequest, org: str) -> calls.QueryExecution:
         query_name=message.query_name,
         input=payload(message.input, "input"),
         has_input=has_input,
-        as_of=_given(message, "as_of"),
+        as_of=given(message, "as_of"),
     )
 
 
@@ -200,7 +175,7 @@ def update(message: pb.UpdateWorkflowRequest, org: str) -> calls.RequestUpdate:
         workflow_execution_id=message.workflow_execution_id,
         update_name=message.update_name,
         input=payload(message.input, "input"),
-        update_id=_given(message, "update_id"),
+        update_id=given(message, "update_id"),
     )
 
 
@@ -210,7 +185,7 @@ def update(message: pb.UpdateWorkflowRequest, org: str) -> calls.RequestUpdate:
 def list_request(message: pb.ListWorkflowsRequest, org: str) -> ex.ListExecutions:
     return ex.ListExecutions(
         org=org,
-        statuses=tuple(_choice(status, Status, "statuses") for status in message.statuses),
+        statuses=tuple(choice(status, Status, "statuses") for status in message.statuses),
         kinds=tuple(message.workflow_kinds),
         workflow_id=message.workflow_id or None,
         queue=message.queue or None,

@@ -418,6 +418,247 @@ class ListWorkflowsResponse(_message.Message):
     next_cursor: str
     def __init__(self, workflows: _Optional[_Iterable[_Union[WorkflowExecution, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
 
+class RetryPolicy(_message.Message):
+    __slots__ = ("initial_interval_seconds", "backoff", "max_interval_seconds", "max_attempts", "jitter", "non_retryable")
+    INITIAL_INTERVAL_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    BACKOFF_FIELD_NUMBER: _ClassVar[int]
+    MAX_INTERVAL_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    MAX_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    JITTER_FIELD_NUMBER: _ClassVar[int]
+    NON_RETRYABLE_FIELD_NUMBER: _ClassVar[int]
+    initial_interval_seconds: float
+    backoff: float
+    max_interval_seconds: float
+    max_attempts: int
+    jitter: bool
+    non_retryable: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, initial_interval_seconds: _Optional[float] = ..., backoff: _Optional[float] = ..., max_interval_seconds: _Optional[float] = ..., max_attempts: _Optional[int] = ..., jitter: _Optional[bool] = ..., non_retryable: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class StartTaskRequest(_message.Message):
+    __slots__ = ("org_id", "task_id", "task_kind", "args", "queue", "priority_seconds", "metadata", "retry", "start_to_close_seconds", "schedule_to_close_seconds", "heartbeat_timeout_seconds", "start_at", "if_running", "if_closed", "idempotency_key_ttl_seconds")
+    class MetadataEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    TASK_ID_FIELD_NUMBER: _ClassVar[int]
+    TASK_KIND_FIELD_NUMBER: _ClassVar[int]
+    ARGS_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    METADATA_FIELD_NUMBER: _ClassVar[int]
+    RETRY_FIELD_NUMBER: _ClassVar[int]
+    START_TO_CLOSE_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULE_TO_CLOSE_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    HEARTBEAT_TIMEOUT_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    START_AT_FIELD_NUMBER: _ClassVar[int]
+    IF_RUNNING_FIELD_NUMBER: _ClassVar[int]
+    IF_CLOSED_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_TTL_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    task_id: str
+    task_kind: str
+    args: _containers.RepeatedScalarFieldContainer[bytes]
+    queue: str
+    priority_seconds: int
+    metadata: _containers.ScalarMap[str, str]
+    retry: RetryPolicy
+    start_to_close_seconds: float
+    schedule_to_close_seconds: float
+    heartbeat_timeout_seconds: float
+    start_at: int
+    if_running: str
+    if_closed: str
+    idempotency_key_ttl_seconds: int
+    def __init__(self, org_id: _Optional[str] = ..., task_id: _Optional[str] = ..., task_kind: _Optional[str] = ..., args: _Optional[_Iterable[bytes]] = ..., queue: _Optional[str] = ..., priority_seconds: _Optional[int] = ..., metadata: _Optional[_Mapping[str, str]] = ..., retry: _Optional[_Union[RetryPolicy, _Mapping]] = ..., start_to_close_seconds: _Optional[float] = ..., schedule_to_close_seconds: _Optional[float] = ..., heartbeat_timeout_seconds: _Optional[float] = ..., start_at: _Optional[int] = ..., if_running: _Optional[str] = ..., if_closed: _Optional[str] = ..., idempotency_key_ttl_seconds: _Optional[int] = ...) -> None: ...
+
+class StartTaskResponse(_message.Message):
+    __slots__ = ("workflow_execution_id", "task_id", "task_created", "idempotency_key_used", "idempotency_key_new")
+    WORKFLOW_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
+    TASK_ID_FIELD_NUMBER: _ClassVar[int]
+    TASK_CREATED_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_USED_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_NEW_FIELD_NUMBER: _ClassVar[int]
+    workflow_execution_id: str
+    task_id: str
+    task_created: bool
+    idempotency_key_used: bool
+    idempotency_key_new: bool
+    def __init__(self, workflow_execution_id: _Optional[str] = ..., task_id: _Optional[str] = ..., task_created: _Optional[bool] = ..., idempotency_key_used: _Optional[bool] = ..., idempotency_key_new: _Optional[bool] = ...) -> None: ...
+
+class GetTaskRequest(_message.Message):
+    __slots__ = ("org_id", "workflow_execution_id", "task_id")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
+    TASK_ID_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    workflow_execution_id: str
+    task_id: str
+    def __init__(self, org_id: _Optional[str] = ..., workflow_execution_id: _Optional[str] = ..., task_id: _Optional[str] = ...) -> None: ...
+
+class GetTaskResponse(_message.Message):
+    __slots__ = ("task",)
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    task: StandaloneTask
+    def __init__(self, task: _Optional[_Union[StandaloneTask, _Mapping]] = ...) -> None: ...
+
+class StandaloneTask(_message.Message):
+    __slots__ = ("workflow_execution_id", "task_id", "task_kind", "status", "queue", "priority_seconds", "args", "metadata", "retry", "start_to_close_seconds", "schedule_to_close_seconds", "heartbeat_timeout_seconds", "created_at", "updated_at", "attempt", "worker", "deferred", "cancel_requested", "progress", "details", "error_type", "error", "result", "scheduled_at", "started_at", "heartbeat_at", "next_attempt_at", "closed_at", "successor")
+    class MetadataEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    WORKFLOW_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
+    TASK_ID_FIELD_NUMBER: _ClassVar[int]
+    TASK_KIND_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    ARGS_FIELD_NUMBER: _ClassVar[int]
+    METADATA_FIELD_NUMBER: _ClassVar[int]
+    RETRY_FIELD_NUMBER: _ClassVar[int]
+    START_TO_CLOSE_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULE_TO_CLOSE_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    HEARTBEAT_TIMEOUT_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    UPDATED_AT_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    WORKER_FIELD_NUMBER: _ClassVar[int]
+    DEFERRED_FIELD_NUMBER: _ClassVar[int]
+    CANCEL_REQUESTED_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    DETAILS_FIELD_NUMBER: _ClassVar[int]
+    ERROR_TYPE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULED_AT_FIELD_NUMBER: _ClassVar[int]
+    STARTED_AT_FIELD_NUMBER: _ClassVar[int]
+    HEARTBEAT_AT_FIELD_NUMBER: _ClassVar[int]
+    NEXT_ATTEMPT_AT_FIELD_NUMBER: _ClassVar[int]
+    CLOSED_AT_FIELD_NUMBER: _ClassVar[int]
+    SUCCESSOR_FIELD_NUMBER: _ClassVar[int]
+    workflow_execution_id: str
+    task_id: str
+    task_kind: str
+    status: str
+    queue: str
+    priority_seconds: int
+    args: _containers.RepeatedScalarFieldContainer[bytes]
+    metadata: _containers.ScalarMap[str, str]
+    retry: RetryPolicy
+    start_to_close_seconds: float
+    schedule_to_close_seconds: float
+    heartbeat_timeout_seconds: float
+    created_at: int
+    updated_at: int
+    attempt: int
+    worker: str
+    deferred: bool
+    cancel_requested: bool
+    progress: float
+    details: bytes
+    error_type: str
+    error: str
+    result: bytes
+    scheduled_at: int
+    started_at: int
+    heartbeat_at: int
+    next_attempt_at: int
+    closed_at: int
+    successor: str
+    def __init__(self, workflow_execution_id: _Optional[str] = ..., task_id: _Optional[str] = ..., task_kind: _Optional[str] = ..., status: _Optional[str] = ..., queue: _Optional[str] = ..., priority_seconds: _Optional[int] = ..., args: _Optional[_Iterable[bytes]] = ..., metadata: _Optional[_Mapping[str, str]] = ..., retry: _Optional[_Union[RetryPolicy, _Mapping]] = ..., start_to_close_seconds: _Optional[float] = ..., schedule_to_close_seconds: _Optional[float] = ..., heartbeat_timeout_seconds: _Optional[float] = ..., created_at: _Optional[int] = ..., updated_at: _Optional[int] = ..., attempt: _Optional[int] = ..., worker: _Optional[str] = ..., deferred: _Optional[bool] = ..., cancel_requested: _Optional[bool] = ..., progress: _Optional[float] = ..., details: _Optional[bytes] = ..., error_type: _Optional[str] = ..., error: _Optional[str] = ..., result: _Optional[bytes] = ..., scheduled_at: _Optional[int] = ..., started_at: _Optional[int] = ..., heartbeat_at: _Optional[int] = ..., next_attempt_at: _Optional[int] = ..., closed_at: _Optional[int] = ..., successor: _Optional[str] = ...) -> None: ...
+
+class ListTasksRequest(_message.Message):
+    __slots__ = ("org_id", "statuses", "task_kind", "queue", "metadata", "limit", "cursor")
+    class MetadataEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    STATUSES_FIELD_NUMBER: _ClassVar[int]
+    TASK_KIND_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    METADATA_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    statuses: _containers.RepeatedScalarFieldContainer[str]
+    task_kind: str
+    queue: str
+    metadata: _containers.ScalarMap[str, str]
+    limit: int
+    cursor: str
+    def __init__(self, org_id: _Optional[str] = ..., statuses: _Optional[_Iterable[str]] = ..., task_kind: _Optional[str] = ..., queue: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class ListTasksResponse(_message.Message):
+    __slots__ = ("tasks", "next_cursor")
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    tasks: _containers.RepeatedCompositeFieldContainer[StandaloneTask]
+    next_cursor: str
+    def __init__(self, tasks: _Optional[_Iterable[_Union[StandaloneTask, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
+
+class CompleteTaskRequest(_message.Message):
+    __slots__ = ("org_id", "workflow_execution_id", "task_id", "result", "idempotency_key", "idempotency_key_ttl_seconds")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
+    TASK_ID_FIELD_NUMBER: _ClassVar[int]
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_TTL_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    workflow_execution_id: str
+    task_id: str
+    result: bytes
+    idempotency_key: str
+    idempotency_key_ttl_seconds: int
+    def __init__(self, org_id: _Optional[str] = ..., workflow_execution_id: _Optional[str] = ..., task_id: _Optional[str] = ..., result: _Optional[bytes] = ..., idempotency_key: _Optional[str] = ..., idempotency_key_ttl_seconds: _Optional[int] = ...) -> None: ...
+
+class CompleteTaskResponse(_message.Message):
+    __slots__ = ("idempotency_key_used", "idempotency_key_new")
+    IDEMPOTENCY_KEY_USED_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_NEW_FIELD_NUMBER: _ClassVar[int]
+    idempotency_key_used: bool
+    idempotency_key_new: bool
+    def __init__(self, idempotency_key_used: _Optional[bool] = ..., idempotency_key_new: _Optional[bool] = ...) -> None: ...
+
+class FailTaskRequest(_message.Message):
+    __slots__ = ("org_id", "workflow_execution_id", "task_id", "error", "error_type", "non_retryable", "idempotency_key", "idempotency_key_ttl_seconds")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
+    TASK_ID_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    ERROR_TYPE_FIELD_NUMBER: _ClassVar[int]
+    NON_RETRYABLE_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_TTL_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    workflow_execution_id: str
+    task_id: str
+    error: str
+    error_type: str
+    non_retryable: bool
+    idempotency_key: str
+    idempotency_key_ttl_seconds: int
+    def __init__(self, org_id: _Optional[str] = ..., workflow_execution_id: _Optional[str] = ..., task_id: _Optional[str] = ..., error: _Optional[str] = ..., error_type: _Optional[str] = ..., non_retryable: _Optional[bool] = ..., idempotency_key: _Optional[str] = ..., idempotency_key_ttl_seconds: _Optional[int] = ...) -> None: ...
+
+class FailTaskResponse(_message.Message):
+    __slots__ = ("idempotency_key_used", "idempotency_key_new")
+    IDEMPOTENCY_KEY_USED_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_NEW_FIELD_NUMBER: _ClassVar[int]
+    idempotency_key_used: bool
+    idempotency_key_new: bool
+    def __init__(self, idempotency_key_used: _Optional[bool] = ..., idempotency_key_new: _Optional[bool] = ...) -> None: ...
+
 class WorkerMessage(_message.Message):
     __slots__ = ("number", "received", "open", "requests", "part", "more")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
@@ -435,7 +676,7 @@ class WorkerMessage(_message.Message):
     def __init__(self, number: _Optional[int] = ..., received: _Optional[int] = ..., open: _Optional[_Union[OpenSession, _Mapping]] = ..., requests: _Optional[_Iterable[_Union[Request, _Mapping]]] = ..., part: _Optional[bytes] = ..., more: _Optional[bool] = ...) -> None: ...
 
 class ServerMessage(_message.Message):
-    __slots__ = ("number", "received", "opened", "answers", "work", "ended", "part", "more")
+    __slots__ = ("number", "received", "opened", "answers", "work", "ended", "part", "more", "leaving")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     RECEIVED_FIELD_NUMBER: _ClassVar[int]
     OPENED_FIELD_NUMBER: _ClassVar[int]
@@ -444,6 +685,7 @@ class ServerMessage(_message.Message):
     ENDED_FIELD_NUMBER: _ClassVar[int]
     PART_FIELD_NUMBER: _ClassVar[int]
     MORE_FIELD_NUMBER: _ClassVar[int]
+    LEAVING_FIELD_NUMBER: _ClassVar[int]
     number: int
     received: int
     opened: SessionOpened
@@ -452,7 +694,14 @@ class ServerMessage(_message.Message):
     ended: Error
     part: bytes
     more: bool
-    def __init__(self, number: _Optional[int] = ..., received: _Optional[int] = ..., opened: _Optional[_Union[SessionOpened, _Mapping]] = ..., answers: _Optional[_Iterable[_Union[Answer, _Mapping]]] = ..., work: _Optional[_Iterable[_Union[Work, _Mapping]]] = ..., ended: _Optional[_Union[Error, _Mapping]] = ..., part: _Optional[bytes] = ..., more: _Optional[bool] = ...) -> None: ...
+    leaving: Leaving
+    def __init__(self, number: _Optional[int] = ..., received: _Optional[int] = ..., opened: _Optional[_Union[SessionOpened, _Mapping]] = ..., answers: _Optional[_Iterable[_Union[Answer, _Mapping]]] = ..., work: _Optional[_Iterable[_Union[Work, _Mapping]]] = ..., ended: _Optional[_Union[Error, _Mapping]] = ..., part: _Optional[bytes] = ..., more: _Optional[bool] = ..., leaving: _Optional[_Union[Leaving, _Mapping]] = ...) -> None: ...
+
+class Leaving(_message.Message):
+    __slots__ = ("within_seconds",)
+    WITHIN_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    within_seconds: float
+    def __init__(self, within_seconds: _Optional[float] = ...) -> None: ...
 
 class OpenSession(_message.Message):
     __slots__ = ("org_id", "session", "host", "pid", "queues", "builds", "task_kinds", "triggers", "turn_slots", "task_slots", "lease_seconds", "resume", "replaces", "replaces_proof", "leftovers", "running")

@@ -48,8 +48,10 @@ def record(data: bytes, decoder: msgspec.json.Decoder[Record], field: str) -> Re
         data.decode()
         return decoder.decode(data)
     except msgspec.ValidationError as error:
-        cls = Unsupported if _KIND in str(error) else InvalidRequest
-        raise cls(f"{field} can't be read: {error}"[:500], field=field) from error
+        if _KIND in str(error):
+            why = f"{field} can't be read: {error}"[:400]
+            raise Unsupported(f"{why}; the worker is newer: upgrade the server", field=field) from error
+        raise InvalidRequest(f"{field} can't be read: {error}"[:500], field=field) from error
     except (ValueError, RecursionError) as error:
         why = "nested too deep" if isinstance(error, RecursionError) else str(error)
         raise InvalidRequest(f"{field} can't be read: {why:.500}", field=field) from error

@@ -75,6 +75,11 @@ NEEDS = {
     "GetResult": "read",
     "GetHistory": "read",
     "ListWorkflows": "read",
+    "StartTask": "write",
+    "GetTask": "read",
+    "ListTasks": "read",
+    "CompleteTask": "write",
+    "FailTask": "write",
     "ReadHistory": "work",
     "WorkerSession": "work",
 }

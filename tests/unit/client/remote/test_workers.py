@@ -31,7 +31,7 @@ from holdfast.errors import Forbidden, InvalidServer, NoWorker, PromiseNotFound,
 from holdfast.model.keys import Role
 from holdfast.testing.invariants import check, read
 from tests.conftest import OpenEngine, until
-from tests.grpc_door import make_key, open_server
+from tests.grpc_door import BRIEF, make_key, open_server
 from tests.tcp_proxy import TcpProxy
 
 QUICK = WorkerConfig(lease_s=2.0, shutdown_grace_s=0.5)
@@ -302,7 +302,7 @@ async def test_server_that_restarts_loses_nothing(engine: OpenEngine):
     """The same port, another server: the worker opens a new session and everything comes to its end."""
     api = await engine()
     server = await open_server(api)
-    settings = GrpcSettings(port=server.port)
+    settings = GrpcSettings(port=server.port, common=BRIEF)
     async with remote(server.url) as worker:
         first = worker.session
         handles = [await api.client.start_workflow("many", 20) for _ in range(5)]
@@ -348,7 +348,8 @@ async def test_task_runs_on_when_its_server_goes(engine: OpenEngine, other: bool
         for gone in (server, spare):
             if gone._workers.sessions:
                 await gone.stop()
-                again = await open_server(api, settings=GrpcSettings(port=gone.port)) if not other else None
+                settings = GrpcSettings(port=gone.port, common=BRIEF)
+                again = await open_server(api, settings=settings) if not other else None
         await until(lambda: worker.connected and worker.session != before)
         queued = await api.client.start_workflow("waits_at_the_gate", "g")
         GATES["g"].set()

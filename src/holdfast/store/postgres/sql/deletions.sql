@@ -45,6 +45,20 @@ WITH gone AS (
         AND seq IN (SELECT seq FROM holdfast_events WHERE execution_id = $1::text LIMIT $2::bigint) RETURNING 1)
 SELECT count(*) FROM gone;
 
+-- name: all_events_of
+-- Rows of these executions.
+DELETE FROM holdfast_events WHERE execution_id = ANY ($1::text[]);
+
+-- name: workflow_keys_of
+-- Workflow ids that still point at these executions.
+DELETE FROM holdfast_workflow_keys AS k USING unnest($1::text[], $2::text[], $3::text[]) AS n (org, workflow_id, id)
+WHERE k.org = n.org AND k.workflow_id = n.workflow_id AND k.execution_id = n.id;
+
+-- name: closed_page
+-- Executions in the order of their ids: whether they are closed, how many events they have, and open children.
+SELECT id, closed_at, last_seq, open_children FROM holdfast_executions WHERE id > $1::text AND id < $2::text
+ORDER BY id LIMIT $3::bigint;
+
 -- name: executions
 -- Heads, after everything that belongs to them.
 DELETE FROM holdfast_executions WHERE id = ANY ($1::text[]);

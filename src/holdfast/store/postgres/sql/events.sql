@@ -38,6 +38,14 @@ WHERE v.execution_id = $2::text AND v.seq > $3::bigint AND v.type = ANY ($5::tex
     AND EXISTS (SELECT 1 FROM holdfast_executions AS e WHERE e.id = $2::text AND e.org = $1::text)
 ORDER BY v.seq LIMIT $4::bigint;
 
+-- name: of_each
+-- The events of some types in several histories, each in order.
+SELECT e.id, v.seq, v.at, v.type, v.version, v.data
+FROM holdfast_executions AS e
+CROSS JOIN LATERAL (
+    SELECT * FROM holdfast_events AS v WHERE v.execution_id = e.id AND v.type = ANY ($3::text[]) OFFSET 0) AS v
+WHERE e.id = ANY ($2::text[]) AND e.org = $1::text ORDER BY e.id, v.seq;
+
 -- name: last
 -- The last event of each execution.
 SELECT e.id, e.org, v.seq, v.at, v.type, v.version, v.data

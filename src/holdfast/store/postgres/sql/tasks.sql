@@ -114,6 +114,12 @@ SELECT execution_id, task_no, org, kind, queue, priority, input, retry, timeouts
     output_seq
 FROM holdfast_tasks WHERE execution_id = $2::text AND org = $1::text ORDER BY task_no;
 
+-- name: of_each
+-- The unfinished tasks of several executions.
+SELECT execution_id, task_no, org, kind, queue, priority, input, retry, timeouts, scheduled_at, not_before_at, attempt,
+    nonce, worker, started_at, heartbeat_at, due_at, details, progress, last_failure, deferred, output_seq
+FROM holdfast_tasks WHERE execution_id = ANY ($2::text[]) AND org = $1::text ORDER BY execution_id, task_no;
+
 -- name: one
 -- One unfinished task.
 SELECT execution_id, task_no, org, kind, queue, priority, input, retry, timeouts, scheduled_at, not_before_at, attempt,

@@ -43,6 +43,18 @@ DELETE FROM holdfast_metadata WHERE execution_id IN (VALUES /*row*/(?)/*end*/);
 DELETE FROM holdfast_events WHERE execution_id = ?1
     AND seq IN (SELECT seq FROM holdfast_events WHERE execution_id = ?1 LIMIT ?2);
 
+-- name: all_events_of
+-- Rows of these executions.
+DELETE FROM holdfast_events WHERE execution_id IN (VALUES /*row*/(?)/*end*/);
+
+-- name: workflow_keys_of
+-- Workflow ids that still point at these executions.
+DELETE FROM holdfast_workflow_keys WHERE (org, workflow_id, execution_id) IN (VALUES /*row*/(?, ?, ?)/*end*/);
+
+-- name: closed_page
+-- Executions in the order of their ids: whether they are closed, how many events they have, and open children.
+SELECT id, closed_at, last_seq, open_children FROM holdfast_executions WHERE id > ? AND id < ? ORDER BY id LIMIT ?;
+
 -- name: executions
 -- Heads, after everything that belongs to them.
 DELETE FROM holdfast_executions WHERE id IN (VALUES /*row*/(?)/*end*/);

@@ -15,6 +15,13 @@ WHERE execution_id = ? AND seq > ? AND EXISTS (SELECT 1 FROM holdfast_executions
 AND type IN (SELECT value FROM json_each(?))
 ORDER BY seq LIMIT ?;
 
+-- name: of_each
+-- The events of some types in several histories, each in order.
+SELECT e.id, v.seq, v.at, v.type, v.version, CAST(v.data AS BLOB)
+FROM json_each(?) AS wanted CROSS JOIN holdfast_executions AS e ON e.id = wanted.value AND e.org = ?
+CROSS JOIN holdfast_events AS v ON v.execution_id = e.id AND v.type IN (SELECT value FROM json_each(?))
+ORDER BY e.id, v.seq;
+
 -- name: last
 -- The last event of each execution.
 SELECT e.id, e.org, v.seq, v.at, v.type, v.version, CAST(v.data AS BLOB)

@@ -47,6 +47,14 @@ SELECT execution_id, task_no, org, kind, queue, priority, CAST(input AS BLOB), C
     CAST(details AS BLOB), progress, CAST(last_failure AS BLOB), deferred, output_seq
 FROM holdfast_tasks WHERE execution_id = ? AND org = ? ORDER BY task_no;
 
+-- name: of_each
+-- The unfinished tasks of several executions.
+SELECT t.execution_id, t.task_no, t.org, t.kind, t.queue, t.priority, CAST(t.input AS BLOB), CAST(t.retry AS BLOB),
+    CAST(t.timeouts AS BLOB), t.scheduled_at, t.not_before_at, t.attempt, t.nonce, t.worker, t.started_at, t.heartbeat_at,
+    t.due_at, CAST(t.details AS BLOB), t.progress, CAST(t.last_failure AS BLOB), t.deferred, t.output_seq
+FROM json_each(?) AS wanted CROSS JOIN holdfast_tasks AS t ON t.execution_id = wanted.value AND t.org = ?
+ORDER BY t.execution_id, t.task_no;
+
 -- name: claimable
 -- Tasks of one queue that a worker knowing these kinds may take, in claiming order.
 SELECT priority, max(not_before_at, scheduled_at), execution_id, task_no FROM holdfast_tasks

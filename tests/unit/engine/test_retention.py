@@ -1,0 +1,197 @@
+"""How long closed executions are kept: then nothing of them is left, and nothing else is touched."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from holdfast import WorkflowContext, task, workflow
+from holdfast.engine import retention
+from holdfast.engine.upkeep.remove_closed import RemoveClosed
+from holdfast.errors import NotFound
+from tests.conftest import QUICK, until
+
+AT_ONCE = replace(QUICK, closed_retention_s=0.0)
+
+
+@task
+async def remember(text: str) -> str:
+    return text
+
+
+@workflow
+async def lives(ctx: WorkflowContext, text: str) -> str:
+    """Has a bit of everything: a task, a timer, a promise, a wait for an event."""
+    await ctx.task(remember, text)
+    await ctx.any(ctx.promise("approval"), ctx.wait_for_event("order"), ctx.sleep(3600))
+    return text
+
+
+@workflow
+async def waits(ctx: WorkflowContext) -> str:
+    return await ctx.wait_for_signal("go")
+
+
+@workflow
+async def parent(ctx: WorkflowContext) -> None:
+    """Ends before its child, which lives on."""
+    ctx.child(waits, workflow_id="child", on_parent_close="abandon")
+    await ctx.wait_for_signal("end")
+
+
+@workflow
+async def again(ctx: WorkflowContext, left: int) -> str:
+    if left:
+        ctx.continue_as_new(left - 1)
+    return await ctx.wait_for_signal("go")
+
+
+ALL = {"workflows": [lives, waits, parent, again], "tasks": [remember]}
+
+
+async def sweep(running):
+    """One walk over all executions."""
+    while await running._local.upkeep.remove_closed():
+        pass
+
+
+async def swept(running, *ids):
+    """Walk until these are gone: what was closed in this millisecond is not over yet."""
+
+    async def gone():
+        await sweep(running)
+        return {} == await running.storage.executions("default", ids)
+
+    await until(gone)
+
+
+async def has_status(handle, status):
+    return await handle.status() == status
+
+
+async def last_waits(client):
+    return await has_status(await client.find_workflow("w"), "WAITING")
+
+
+async def live(client, workflow_id):
+    """An execution with rows in as many tables as possible, closed."""
+    handle = await client.start_workflow(lives, "x", workflow_id=workflow_id, metadata={"a": "b"})
+    await until(partial(has_status, handle, "WAITING"))
+    await handle.signal("unread", "x")
+    await handle.terminate()
+    return handle
+
+
+async def test_by_default_everything_is_kept(engine):
+    running = await engine(**ALL)
+    handle = await live(running.client, "w")
+    await sweep(running)
+    assert await has_status(handle, "TERMINATED")
+
+
+async def test_what_is_removed_is_unknown_and_its_workflow_id_is_free(engine):
+    running = await engine(**ALL, config=AT_ONCE)
+    handle = await live(running.client, "w")
+    await swept(running, handle.id)
+
+    with pytest.raises(NotFound):
+        await running.client.history(handle.id)
+    with pytest.raises(NotFound):
+        await running.client.find_workflow("w")
+    assert [] == list((await running.client.list_workflows()).items)
+    assert [] == await running.client.dead_letters()
+    assert (await running.client.start_workflow(waits, workflow_id="w", if_closed="reject")).created
+
+
+@pytest.mark.sqlite_only
+async def test_no_table_is_forgotten(engine, database):
+    """Also those that are added some day."""
+    import sqlite3
+    from contextlib import closing
+
+    running = await engine(**ALL, config=AT_ONCE)
+    handle = await live(running.client, "w")
+    with closing(sqlite3.connect(database)) as connection:
+        assert handle.id in "\n".join(connection.iterdump())
+    await swept(running, handle.id)
+    await running.shutdown()
+    with closing(sqlite3.connect(database)) as connection:
+        assert handle.id not in "\n".join(connection.iterdump())
+
+
+async def test_what_is_open_or_young_stays(engine):
+    running = await engine(**ALL, config=replace(QUICK, closed_retention_s=3600.0))
+    waiting = await running.client.start_workflow(waits, workflow_id="open")
+    closed = await live(running.client, "w")
+    await sweep(running)
+    old = await engine(**ALL, config=AT_ONCE)
+    assert {waiting.id, closed.id} == set(await running.storage.executions("default", [waiting.id, closed.id]))
+
+    await swept(old, closed.id)
+    await waiting.signal("go", "on")
+    assert "on" == await waiting.result()
+
+
+async def test_the_id_of_the_newest_stays_with_it(engine):
+    """An older execution of the same workflow id goes without it."""
+    running = await engine(**ALL, config=AT_ONCE)
+    first = await live(running.client, "w")
+    second = await running.client.start_workflow(waits, workflow_id="w")
+    await swept(running, first.id)
+
+    assert second.id == (await running.client.find_workflow("w")).id
+    await second.signal("go", "on")
+    assert "on" == await second.result()
+
+
+async def test_a_child_outlives_its_parent(engine):
+    running = await engine(**ALL, config=AT_ONCE)
+    first = await running.client.start_workflow(parent)
+    await until(partial(has_status, first, "WAITING"))
+    await first.signal("end")
+    await first.result()
+    await swept(running, first.id)
+
+    child = await running.client.find_workflow("child")
+    await child.signal("go", "on")
+    assert "on" == await child.result()
+
+
+async def test_a_run_goes_and_its_successor_stays(engine):
+    running = await engine(**ALL, config=AT_ONCE)
+    first = await running.client.start_workflow(again, 2, workflow_id="w")
+    await until(partial(last_waits, running.client))
+    last = await running.client.find_workflow("w")
+    await swept(running, first.id)
+
+    await last.signal("go", "on")
+    assert "on" == await last.result()
+
+
+async def test_pages_are_small_and_shared(engine, monkeypatch):
+    """Two processes walk at once: everything goes, no transaction takes more than its portion."""
+    monkeypatch.setattr(retention, "PAGE", 7)
+    monkeypatch.setattr(retention, "AT_ONCE", 3)
+    one, two = await engine(**ALL, config=AT_ONCE), await engine(**ALL, config=AT_ONCE)
+    handles = [await one.client.start_workflow(waits) for _ in range(30)]
+    await asyncio.gather(*(handle.terminate() for handle in handles))
+    largest = 0
+    decide = RemoveClosed.decide
+
+    def watched(self, ws):
+        nonlocal largest
+        largest = max(largest, len(self.request.ids))
+        return decide(self, ws)
+
+    monkeypatch.setattr(RemoveClosed, "decide", watched)
+    ids = [handle.id for handle in handles]
+    await asyncio.gather(swept(one, *ids), swept(two, *ids))
+    assert 3 == largest
+
+
+def test_one_long_history_is_a_portion_of_its_own():
+    found = [("a", 10), ("b", 5_000), ("c", 1_990), ("d", 10), ("e", 1)]
+    assert [("a",), ("b",), ("c", "d"), ("e",)] == list(retention._portions(found))
