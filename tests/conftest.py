@@ -28,6 +28,7 @@ from holdfast.assembly import open_store
 if TYPE_CHECKING:
     from holdfast.testing.postgres import LocalPostgres
     from holdfast.testing.postgres_databases import SpareDatabases
+    from tests.earlier_version import Tree
 
 settings.register_profile("holdfast", deadline=None, print_blob=True)
 settings.load_profile("holdfast")
@@ -81,8 +82,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reports = terminalreporter.getreports("passed")
     parts = [value for report in reports for name, value in report.user_properties if name == "simulated"]
     if parts:
-        scenarios, seconds = sum(part[0] for part in parts), sum(part[1] for part in parts)
-        terminalreporter.write_line(f"simulation: {scenarios} scenarios, {scenarios / seconds:.0f}/s on one core")
+        scenarios, busy_s, took_s = (sum(part[index] for part in parts) for index in range(3))
+        rates = f"{scenarios / took_s:.0f}/s in each process, {scenarios / busy_s:.0f}/s of processor time"
+        terminalreporter.write_line(f"simulation: {scenarios} scenarios, {rates}")
 
 
 def _changes_with_the_store(item: pytest.Item) -> bool:
@@ -217,6 +219,17 @@ def postgres_url(postgres_databases: SpareDatabases) -> Iterator[str]:
     """An empty PostgreSQL database of this test alone."""
     with postgres_databases.one() as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def earlier(tmp_path_factory: pytest.TempPathFactory) -> Tree:
+    """The version before this one."""
+    from tests.earlier_version import unpack, why_missing
+
+    reason = why_missing()
+    if reason is not None:
+        pytest.skip(reason)
+    return unpack(tmp_path_factory.mktemp("earlier"))
 
 
 async def until(condition: Callable[[], Any], *, timeout: float = PATIENCE_S) -> Any:

@@ -87,11 +87,18 @@ def checked_text(fn: FunctionType | type[Any], name: str, value: Any) -> str:
 
 
 def build_of(obj: FunctionType | type[Any]) -> str:
-    """Twelve hex digits of the source text; of a class with those of its bases, where its handlers may come from."""
+    """Twelve hex digits of the source text; of a class with those of its bases, where its handlers may come from.
+
+    And of the events that this Holdfast knows: an execution that an older one has parked, because it could not read its
+    history, is then tried at once by a newer one with the same workflows.
+    """
     import hashlib  # noqa: PLC0415 - brings OpenSSL with it, which a program without workflows need not load
 
+    from holdfast.model.events import EVENT_TYPES  # noqa: PLC0415 - as above: many types, none of them needed before
+
     parts = [base for base in obj.__mro__ if base is not object] if isinstance(obj, type) else [obj]
-    content = "\n".join(_content(part) for part in parts)
+    known = [f"{name} {event.VERSION}" for name, event in sorted(EVENT_TYPES.items())]
+    content = "\n".join([*(_content(part) for part in parts), *known])
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
