@@ -71,7 +71,10 @@ class Refill:
     def finish(self, ws: Workspace, tally: Tally) -> None:
         """After the operations."""
         session = self._session
-        self._hand_out(ws, tally)
+        if self._turns or self._tasks:
+            self._hand_out(ws, tally)
+        elif not tally.unplaced_turns and not tally.unplaced_tasks:
+            return
         turns = tally.unplaced_turns.get(session.id, [])
         tasks = tally.unplaced_tasks.get(session.id, [])
         if not self._turns and not tally.more_turns.get(session.id, session.more_turns):

@@ -43,15 +43,16 @@ class Pulse:
         self._loop_thread = threading.get_ident()
         self._turn: tuple[Work, float] | None = None
         self._warned = False
-        self._thread = threading.Thread(target=self._beat_on, name="holdfast-pulse", daemon=True)
+        self._thread: threading.Thread | None = None
 
     def start(self) -> None:
+        self._thread = threading.Thread(target=self._beat_on, name="holdfast-pulse", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
         self._stopping = True
         self._wake.set()
-        if self._thread.is_alive():
+        if self._thread is not None:
             self._thread.join()
 
     def turn_begins(self, work: Work) -> None:

@@ -19,6 +19,7 @@ _STATUS: Final[dict[type[e.EventBody], str]] = {
     e.WorkflowTerminated: "terminated",
     e.WorkflowTimedOut: "timed_out",
 }
+_ENDS: Final = (e.ChildCompleted, e.ChildFailed)
 
 
 def check_families(records: Sequence[Record], by_id: Records, *, at_rest: bool) -> Iterator[Violation]:
@@ -80,7 +81,7 @@ def _outcomes(parent: Record, by_id: Records) -> Iterator[Violation]:
     started = _started(parent)
     for event in parent.history:
         body = event.body
-        if not isinstance(body, e.ChildCompleted | e.ChildFailed) or body.child_no not in started:
+        if not isinstance(body, _ENDS) or body.child_no not in started:
             continue
         child = by_id.get(body.child_execution_id)
         if isinstance(body, e.ChildFailed) and body.status == "not_started":
@@ -108,11 +109,7 @@ def _unheard(child: Record, by_id: Records) -> Iterator[Violation]:
     end = child.history[-1].body
     if isinstance(end, e.WorkflowContinued) or (isinstance(end, e.WorkflowTerminated) and end.successor is not None):
         return
-    told = [
-        event
-        for event in parent.history
-        if isinstance(event.body, e.ChildCompleted | e.ChildFailed) and event.body.child_no == head.child_no
-    ]
+    told = [event for event in parent.history if isinstance(event.body, _ENDS) and event.body.child_no == head.child_no]
     if not told:
         text = f"has ended, and its parent {parent.head.id} was not told (child {head.child_no})"
         yield Violation("I15", head.id, child.history[-1].seq, text)

@@ -15,6 +15,7 @@ _STATES: Final[dict[type[e.EventBody], PromiseState]] = {
     e.PromiseRejected: PromiseState.REJECTED,
     e.PromiseTimedOut: PromiseState.TIMED_OUT,
 }
+_SETTLED: Final = (e.PromiseResolved, e.PromiseRejected, e.PromiseTimedOut)
 
 
 def check_outside(record: Record) -> Iterator[Violation]:
@@ -56,17 +57,17 @@ def _order(record: Record) -> Iterator[Violation]:
 def _deadlines(record: Record) -> Iterator[Violation]:
     expires: dict[int, int | None] = {}
     for event in record.history:
-        match event.body:
-            case e.PromiseCreated():
-                expires[event.body.promise_no] = event.body.expires_at
-            case e.PromiseTimedOut():
-                at = expires.get(event.body.promise_no)
-                if at is None:
-                    text = f"promise {event.body.promise_no} timed out, and has no time-out"
-                    yield Violation("I13", record.head.id, event.seq, text)
-                elif event.at < at:
-                    text = f"promise {event.body.promise_no} timed out {at - event.at} µs too early"
-                    yield Violation("I13", record.head.id, event.seq, text)
+        body = event.body
+        if isinstance(body, e.PromiseCreated):
+            expires[body.promise_no] = body.expires_at
+        elif isinstance(body, e.PromiseTimedOut):
+            at = expires.get(body.promise_no)
+            if at is None:
+                text = f"promise {body.promise_no} timed out, and has no time-out"
+                yield Violation("I13", record.head.id, event.seq, text)
+            elif event.at < at:
+                text = f"promise {body.promise_no} timed out {at - event.at} µs too early"
+                yield Violation("I13", record.head.id, event.seq, text)
 
 
 def _counted(record: Record, waits: Sequence[SubscriptionRow]) -> Iterator[Violation]:
@@ -79,7 +80,7 @@ def _counted(record: Record, waits: Sequence[SubscriptionRow]) -> Iterator[Viola
 def _asked_for(record: Record, waits: Sequence[SubscriptionRow]) -> Iterator[Violation]:
     """Each subscription belongs to a wait, or to a promise with an event key, that is not over."""
     open_waits: dict[int, HistoryEvent] = {}
-    for event in record.history:
+    for event in record.history if waits else ():
         match event.body:
             case e.WaitStarted():
                 open_waits[event.body.wait_no] = event
@@ -112,7 +113,7 @@ def _promises(record: Record, rows: Sequence[PromiseRow]) -> Iterator[Violation]
             made[body.promise_no] = (body.name, PromiseState.PENDING)
             made_at[body.promise_no] = event.at
             shapes[body.promise_no] = bytes(body.shape)
-        elif isinstance(body, e.PromiseResolved | e.PromiseRejected | e.PromiseTimedOut):
+        elif isinstance(body, _SETTLED):
             made[body.promise_no] = (body.name, _STATES[type(body)])
         elif isinstance(body, e.PromiseCancelled) and made.get(body.promise_no) == (body.name, PromiseState.PENDING):
             made[body.promise_no] = (body.name, PromiseState.CANCELLED)

@@ -47,8 +47,10 @@ def as_stored(event: HistoryEvent) -> tuple[int, int, str, bytes]:
 
 def own_reset(record: Record) -> HistoryEvent | None:
     """The event that ends what was copied into this history, if anything was. Copied ones may be among the copies."""
-    found = [event for event in record.history if type(event.body) is e.WorkflowReset]
-    return found[-1] if found else None
+    for event in reversed(record.history):
+        if type(event.body) is e.WorkflowReset:
+            return event
+    return None
 
 
 def own_events(record: Record) -> Sequence[HistoryEvent]:

@@ -68,7 +68,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     """See the module's text. `errors` are exceptions that nobody has looked at."""
 
     def __init__(self) -> None:
-        self._now_s = 0.0
+        self.now_s = 0.0
+        """As `time`, for those who ask often."""
         self._ready: deque[Callback] = deque()
         self._timers: list[tuple[float, int, Callback]] = []
         self._numbers = count()
@@ -80,12 +81,12 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     # --- what asyncio asks of a loop ---
 
     def time(self) -> float:
-        return self._now_s
+        return self.now_s
 
     def call_soon(  # type: ignore[override]  # ours gives a Callback
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> Callback:
-        made = Callback(callback, args, context if context is not None else copy_context(), self._now_s)
+        made = Callback(callback, args, context if context is not None else copy_context(), self.now_s)
         self._ready.append(made)
         return made
 
@@ -94,7 +95,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     def call_later(  # type: ignore[override]  # as above
         self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> Callback:
-        when_s = self._now_s + delay if delay > 0 else self._now_s
+        when_s = self.now_s + delay if delay > 0 else self.now_s
         made = Callback(callback, args, context if context is not None else copy_context(), when_s)
         heapq.heappush(self._timers, (when_s, next(self._numbers), made))
         return made
@@ -140,7 +141,9 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         try:
             task = self.create_task(main)
             while not task.done():
-                self._step()
+                if not self._ready:
+                    self._move()
+                self._run_ready()
             result: T = task.result()
             return result
         finally:
@@ -148,23 +151,24 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             asyncio._set_running_loop(None)  # noqa: SLF001 - as above
             self._forget()
 
-    def _step(self) -> None:
+    def _run_ready(self) -> None:
+        """All that is to happen at this instant."""
         ready = self._ready
-        if not ready:
-            self._move()
+        take = ready.popleft
         while ready:
-            made = ready.popleft()
+            made = take()
             if made.gone:
                 continue
-            process = made.context.get(PROCESS)
+            context = made.context
+            process = context.get(PROCESS)
             if process is not None and process.halted:
                 if not process.dead:
                     process.kept.append(made)
                 continue
-            self.steps += 1
-            if self.steps > MOST_STEPS:
-                raise Livelock(f"{MOST_STEPS} callbacks, at {self._now_s:.3f} s, and no end")
-            made.context.run(made.callback, *made.args)
+            self.steps = steps = self.steps + 1
+            if steps > MOST_STEPS:
+                raise Livelock(f"{MOST_STEPS} callbacks, at {self.now_s:.3f} s, and no end")
+            context.run(made.callback, *made.args)
 
     def _move(self) -> None:
         """To the next instant at which something is to happen, and everything of that instant."""
@@ -173,8 +177,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             heapq.heappop(timers)
         if not timers:
             raise RuntimeError("nothing will ever happen again: the simulation waits for itself")
-        self._now_s = max(self._now_s, timers[0][0])
-        while timers and timers[0][0] <= self._now_s:
+        now_s = self.now_s = max(self.now_s, timers[0][0])
+        while timers and timers[0][0] <= now_s:
             made = heapq.heappop(timers)[2]
             if not made.gone:
                 self._ready.append(made)

@@ -53,20 +53,20 @@ class Weather(Faults):
         self.slow = self.lost = self.doubt = 0.0
 
     def _delay_s(self) -> float:
-        if self.slow and self._rng.random() < self.slow:
+        if self._rng.random() < self.slow:
             return self._rng.choice((0.001, 0.02, 0.3))
         return 0.0
 
     def schedule(self, work: Callable[[], None], context: Context) -> None:
         loop = asyncio.get_running_loop()
-        delay_s = self._delay_s()
+        delay_s = self._delay_s() if self.slow else 0.0
         if delay_s:
             loop.call_later(delay_s, work, context=context)
         else:
             loop.call_soon(work, context=context)
 
     def pause_s(self) -> float:
-        return self._delay_s()
+        return self._delay_s() if self.slow else 0.0
 
     def before_commit(self) -> None:
         if self.lost and self._rng.random() < self.lost:
@@ -81,7 +81,7 @@ class Weather(Faults):
         return not self.silent or self._rng.random() >= self.silent
 
     async def before_read(self) -> None:
-        delay_s = self._delay_s()
+        delay_s = self._delay_s() if self.slow else 0.0
         if delay_s:
             await asyncio.sleep(delay_s)
 
@@ -216,6 +216,11 @@ class Node(Process):
             service.start()
         await self._worker.start()
         self.up = True
+
+    def forget(self) -> None:
+        """Let go of everything: it will never run again."""
+        for part in (self.engine, self.store, self._worker, self):
+            vars(part).clear()
 
     def shut_down(self) -> asyncio.Task[None]:
         """In good order: what it holds is handed back."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
+from functools import lru_cache
 from random import Random
 from typing import Any, Final
 
@@ -29,6 +30,7 @@ from holdfast.testing.simulation.programs import LEDGER, REGISTRY, SIGNALS, Make
 START: Final = 1_900_000_000 * MICRO
 LEASE_S: Final = 6.0
 TROUBLE_S: Final = 2.5
+AFTERWARDS_S: Final = 0.2
 PATIENCE_S: Final = 60.0
 ROUNDS: Final = 40
 QUIET_S: Final = 1.0
@@ -65,8 +67,12 @@ class Report:
 
 def simulate(seed: int) -> Report:
     """Run the scenario of this seed."""
-    with _short_histories_are_long():
-        return copy_context().run(Scenario(seed).run)
+    scenario = Scenario(seed)
+    try:
+        with _short_histories_are_long():
+            return copy_context().run(scenario.run)
+    finally:
+        scenario.forget()
 
 
 @contextmanager
@@ -77,6 +83,27 @@ def _short_histories_are_long() -> Iterator[None]:
         yield
     finally:
         desk.LONG_HISTORY = kept
+
+
+@lru_cache
+def _config(
+    *, turn_slots: int, task_slots: int, cached_executions: int, replay_always: bool, batch_size: int
+) -> EngineConfig:
+    return EngineConfig(
+        worker=WorkerConfig(
+            lease_s=LEASE_S,
+            turn_slots=turn_slots,
+            task_slots=task_slots,
+            cached_executions=cached_executions,
+            shutdown_grace_s=0.5,
+            replay_always=replay_always,
+        ),
+        store=StoreConfig(batch_size=batch_size),
+        hint_poll_s=1.5,
+        poll_s=6.0,
+        crash_attempts=50,
+        gc_threshold=None,
+    )
 
 
 class _Errors(logging.Handler):
@@ -99,20 +126,12 @@ class Scenario:
         self.database = MemoryDatabase()
         self.ledger = Ledger(lambda: self.clock() - START)
         self._jumped = 0
-        self.config = EngineConfig(
-            worker=WorkerConfig(
-                lease_s=LEASE_S,
-                turn_slots=rng.choice((1, 3, 8)),
-                task_slots=rng.choice((1, 3, 8)),
-                cached_executions=rng.choice((1, 2, 50)),
-                shutdown_grace_s=0.5,
-                replay_always=rng.random() < 0.1,
-            ),
-            store=StoreConfig(batch_size=rng.choice((1, 3, 100))),
-            hint_poll_s=1.5,
-            poll_s=6.0,
-            crash_attempts=50,
-            gc_threshold=None,
+        self.config = _config(
+            turn_slots=rng.choice((1, 3, 8)),
+            task_slots=rng.choice((1, 3, 8)),
+            cached_executions=rng.choice((1, 2, 50)),
+            replay_always=rng.random() < 0.1,
+            batch_size=rng.choice((1, 3, 100)),
         )
         self.weather = Weather(
             rng,
@@ -120,8 +139,11 @@ class Scenario:
             lost=rng.choice((0.0, 0.0, 0.1)),
             silent=rng.choice((0.6, 0.95)),
         )
-        self._instants = [rng.random() * TROUBLE_S for _ in range(rng.choice((1, 2, 4)))]
+        # The first of them is now: nodes that wait for it would only look at the clock.
+        instants = [rng.random() * TROUBLE_S for _ in range(rng.choice((1, 2, 4)))]
+        self._instants = [at_s - min(instants) for at_s in instants]
         self.nodes: list[Node] = []
+        self._all_nodes: list[Node] = []
         self._made = 0
         self.faults: list[str] = []
         self._disruptions = 0
@@ -129,7 +151,7 @@ class Scenario:
         self.clients = Clients(rng, self._known_nodes, self.ledger, self.clock, rng.choice((0.0, 0.2)))
 
     def clock(self) -> int:
-        return START + self._jumped + int(self.loop.time() * MICRO)
+        return START + self._jumped + int(self.loop.now_s * MICRO)
 
     # --- the course of things ---
 
@@ -160,13 +182,21 @@ class Scenario:
             tuple(self.ledger.trace),
         )
 
+    def forget(self) -> None:
+        """Let go of everything. A scenario is full of circles, and what is in one waits for the collector, which takes
+        longer than all checks together if it has to find every row and every event."""
+        for node in self._all_nodes:
+            node.forget()
+        for part in (self.database, self.clients, self.ledger, self):
+            vars(part).clear()
+
     async def _run(self) -> list[Violation]:
         rng = self.rng
         starting = [self._new_node() for _ in range(rng.choice((1, 2, 2, 2, 3)))]
         await asyncio.wait(starting, return_when=asyncio.FIRST_COMPLETED)
         callers = self._callers()
         faults = [asyncio.ensure_future(self._fault()) for _ in range(rng.choice((0, 0, 1, 1, 2)))]
-        await asyncio.gather(*faults)
+        await asyncio.gather(*faults, asyncio.sleep(max(self._instants) + AFTERWARDS_S))
         self.weather.calm()
         self.clients.deaf = 0.0
         calm_since = self.clock()
@@ -243,6 +273,7 @@ class Scenario:
             seed=self.rng.getrandbits(64),
         )
         self.nodes.append(node)
+        self._all_nodes.append(node)
         self.ledger.note(f"{node.name} starts")
         return node.start()
 
