@@ -1,9 +1,10 @@
 """What commits leave to do on the event loop: callers to answer, then work to hand to workers.
 
 Where the writer is a task of the same loop, loop and database would take turns: everybody waits for the one commit,
-then the database waits for everybody. So the writer says when it waits, and that is when the leavings of the commit
-before are done: callers are answered while the next batch loads, workers run while it is written. Nothing is left for
-long: when no batch follows, or the database is slow, it is all done at once.
+then the database waits for everybody. So what a commit leaves is done while the next batch is written, which is when
+the database is busy for longest; and a portion at a time, so that the writer goes on as soon as it can. While a batch
+is loaded, only what was left before is gone on with. Nothing is left for long: when no batch follows, or the database
+is slow, it is done at once.
 """
 
 from __future__ import annotations
@@ -11,14 +12,32 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Final
 
 log = logging.getLogger("holdfast.engine")
 
 PATIENCE_S: Final = 0.02
 
-Deed = Callable[[], object]
+Portions = Iterator[None]
+"""Does a portion whenever it is asked for the next one."""
+
+
+def do_next(left: Portions) -> bool:
+    """Whether there was another portion. One that breaks is the last."""
+    try:
+        next(left)
+    except StopIteration:
+        return False
+    except Exception:
+        log.exception("a committed batch could not be answered in full")
+        return False
+    return True
+
+
+def do_all(left: Portions) -> None:
+    while do_next(left):
+        pass
 
 
 class Leftovers:
@@ -26,40 +45,57 @@ class Leftovers:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._left: deque[Deed] = deque()
+        self._left: deque[Portions] = deque()
+        self._newest = 0  # how many of them the last commit has left
+        self._held = 0  # how many of the last ones have to wait
+        self._scheduled = False
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(self, answer: Deed, hand_out: Deed) -> None:
-        self._left.append(answer)
-        self._left.append(hand_out)
+    def add(self, *left: Portions) -> None:
+        """What a commit leaves: it waits for the next batch to be written."""
+        self._left.extend(left)
+        self._newest = self._held = len(left)
         if self._timer is None:
-            self._timer = self._loop.call_later(PATIENCE_S, self.do_all)
+            self._timer = self._loop.call_later(PATIENCE_S, self._lose_patience)
 
     def meanwhile(self, *, writing: bool) -> None:
         """The writer waits now: for what it loads, or for what it writes."""
-        if self._left:
-            self._loop.call_soon(self.do_all if writing else self._do_all_but_one)
+        self._held = 0 if writing else self._newest
+        self._go_on()
 
     def soon(self) -> None:
         """No batch follows."""
-        if self._left:
-            self._loop.call_soon(self.do_all)
+        self._held = 0
+        self._go_on()
 
     def do_all(self) -> None:
+        while self._left:
+            do_all(self._left.popleft())
+        self._rest()
+
+    def _go_on(self) -> None:
+        if not self._scheduled and len(self._left) > self._held:
+            self._scheduled = True
+            self._loop.call_soon(self._do_some)
+
+    def _do_some(self) -> None:
+        """One portion; whoever it has woken, and the writer, come before the next."""
+        self._scheduled = False
+        if len(self._left) > self._held:
+            self._do_one()
+        if not self._left:
+            self._rest()
+        self._go_on()
+
+    def _do_one(self) -> None:
+        if not do_next(self._left[0]):
+            self._left.popleft()
+
+    def _lose_patience(self) -> None:
+        self._timer = None
+        self.soon()
+
+    def _rest(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._do(0)
-
-    def _do_all_but_one(self) -> None:
-        """The last work is handed out later."""
-        self._do(1)
-
-    def _do(self, keep: int) -> None:
-        left = self._left
-        while len(left) > keep:
-            deed = left.popleft()
-            try:
-                deed()
-            except Exception:
-                log.exception("a committed batch could not be answered in full")

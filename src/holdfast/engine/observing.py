@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from holdfast.contract.upkeep import DueWork
 from holdfast.contract.workers import TaskWork, TurnWork
+from holdfast.engine.leftovers import Portions
 from holdfast.engine.messages.broadcast import Broadcast
 from holdfast.engine.messages.publish import Publish
 from holdfast.engine.tasks.complete import Complete as CompleteTask
@@ -90,8 +91,8 @@ class ObservedBatch(OperationBatch):
         self.committed_at = perf_counter()
         super().committed()
 
-    def answer(self) -> None:
-        super().answer()
+    def answer(self, portion: int) -> Portions:
+        yield from super().answer(portion)
         self._observer.committed(self)
 
     def failed(self, error: BaseException) -> None:

@@ -20,7 +20,7 @@ from holdfast.contract.workers import News, TurnWork, Work
 from holdfast.engine import desk as desks
 from holdfast.engine.desk import Desk, Tally
 from holdfast.engine.idempotency import decide_once
-from holdfast.engine.leftovers import Leftovers
+from holdfast.engine.leftovers import Leftovers, Portions, do_all
 from holdfast.engine.operation import Operation
 from holdfast.engine.refill import plan_refills
 from holdfast.engine.rules.workspace import Entropy, Workspace
@@ -35,6 +35,8 @@ log = logging.getLogger("holdfast.engine")
 
 AnyFuture = asyncio.Future[Any] | concurrent.futures.Future[Any]
 FULL_RETRY_S = 0.25
+PORTION = 32
+"""How many callers are answered, or pieces of work handed out, before the writer may go on."""
 LARGE = 128
 """A batch of so many is large enough: what every transaction costs is little beside what its rows cost."""
 
@@ -158,18 +160,22 @@ class OperationBatch:
         self._tally.apply()
         self._queue.settle(self)
 
-    def answer(self) -> None:
-        """Tell the callers, and this process, what the commit means. On the event loop."""
+    def answer(self, portion: int) -> Portions:
+        """Tell the callers, so many at a time, and this process what the commit means. On the event loop."""
         if self._effects.expired:
-            self.hand_out()  # its last words to a session that is closed now
-        _settle_all(self._members)
+            yield from self.hand_out(portion)  # its last words to a session that is closed now
+        members = self._members
+        for first in range(0, len(members), portion):
+            _settle_all(members[first : first + portion])
+            yield
         self._queue.on_effects(self._effects)
 
-    def hand_out(self) -> None:
+    def hand_out(self, portion: int) -> Portions:
         """Give workers of this process what the commit means for them. On the event loop, after `answer`."""
         work, self._effects.work = self._effects.work, []
-        if work:
-            self._queue.desk.deliver(work)
+        for first in range(0, len(work), portion):
+            self._queue.desk.deliver(work[first : first + portion])
+            yield
 
     def failed(self, error: BaseException) -> None:
         """Refuse, except those who wait out a full disk: their work is done and must not be lost."""
@@ -295,7 +301,7 @@ class OperationQueue:
     def settle(self, batch: OperationBatch) -> None:
         """From the writer. Waking the loop is a system call: under load several commits share one."""
         if self._leftovers is not None:
-            self._leftovers.add(batch.answer, batch.hand_out)
+            self._leftovers.add(batch.answer(PORTION), batch.hand_out(PORTION))
             return
         self._committed.append(batch)
         if len(self._committed) == 1:
@@ -305,11 +311,9 @@ class OperationQueue:
         committed = self._committed
         while committed:
             # Answered before it is taken out: a batch that comes meanwhile needs no wake-up of its own.
-            for deed in (committed[0].answer, committed[0].hand_out):
-                try:
-                    deed()
-                except Exception:
-                    log.exception("a committed batch could not be answered in full")
+            batch, whole = committed[0], self.config.store.batch_size
+            do_all(batch.answer(whole))
+            do_all(batch.hand_out(whole))
             committed.popleft()
 
     def call(self, callback: Callable[[], object]) -> None:

@@ -1,7 +1,7 @@
-"""What commits leave to do: in order, at the writer's waits, and at once when nothing else is to be written."""
+"""What commits leave to do: in order, in portions, at the writer's waits, and at once when nothing else is written."""
 
 import asyncio
-from functools import partial
+from collections.abc import Iterator
 
 import pytest
 
@@ -15,60 +15,94 @@ async def leftovers() -> Leftovers:
 
 
 def left(leftovers: Leftovers, done: list[str], *names: str) -> None:
+    """Two portions of answers, one of work."""
     for name in names:
-        leftovers.add(partial(done.append, f"{name} answered"), partial(done.append, f"{name} handed"))
+        leftovers.add(portions(done, f"{name} answered", f"{name} told"), portions(done, f"{name} handed"))
 
 
-async def test_callers_are_answered_while_a_batch_loads_and_workers_get_theirs_while_it_is_written(leftovers):
-    """Nothing happens before the writer waits."""
+def portions(done: list[str], *deeds: str) -> Iterator[None]:
+    for deed in deeds:
+        done.append(deed)
+        yield
+
+
+async def passes(count: int = 20) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def test_it_is_done_while_the_next_batch_is_written(leftovers):
+    """Nothing happens before the writer waits, and nothing of the last commit while it loads."""
     done: list[str] = []
     left(leftovers, done, "first")
+    leftovers.meanwhile(writing=False)
+    await passes()
     assert [] == done
 
-    leftovers.meanwhile(writing=False)
-    await asyncio.sleep(0)
-    assert ["first answered"] == done
+    leftovers.meanwhile(writing=True)
+    await passes()
+    assert ["first answered", "first told", "first handed"] == done
 
+
+async def test_the_loop_gets_its_turn_after_every_portion(leftovers):
+    """So the writer can go on when the database has answered."""
+    done: list[str] = []
+    left(leftovers, done, "first")
     leftovers.meanwhile(writing=True)
     await asyncio.sleep(0)
-    assert ["first answered", "first handed"] == done
+    assert ["first answered"] == done
+    await asyncio.sleep(0)
+    assert ["first answered", "first told"] == done
 
 
-async def test_everything_is_done_in_the_order_in_which_it_was_left(leftovers):
-    """Also when a batch had nothing to write: what it would have done comes with the next."""
+async def test_what_was_left_before_is_gone_on_with_while_a_batch_loads(leftovers):
+    """Everything in the order in which it was left; what the last commit left waits."""
     done: list[str] = []
     left(leftovers, done, "first", "second")
-
     leftovers.meanwhile(writing=False)
-    await asyncio.sleep(0)
+    await passes()
+    assert ["first answered", "first told", "first handed"] == done
 
-    assert ["first answered", "first handed", "second answered"] == done
+    leftovers.meanwhile(writing=True)
+    await passes()
+    assert ["second answered", "second told", "second handed"] == done[3:]
+
+
+async def test_a_commit_stops_what_was_not_done_of_the_one_before_only_until_the_writer_waits(leftovers):
+    done: list[str] = []
+    left(leftovers, done, "first")
+    leftovers.meanwhile(writing=True)
+    await asyncio.sleep(0)
+    left(leftovers, done, "second")
+    leftovers.meanwhile(writing=False)
+    await passes()
+    assert ["first answered", "first told", "first handed"] == done
 
 
 async def test_without_a_batch_to_follow_it_is_done_at_once(leftovers):
     done: list[str] = []
     left(leftovers, done, "first")
-
     leftovers.soon()
-    await asyncio.sleep(0)
-
-    assert ["first answered", "first handed"] == done
+    await passes()
+    assert ["first answered", "first told", "first handed"] == done
 
 
 async def test_a_slow_database_keeps_nobody_waiting(leftovers):
-    """The writer says nothing: it is done all the same, in a moment."""
+    """The writer says nothing: it is done all the same, in a moment. Also when that happens again."""
     done: list[str] = []
     left(leftovers, done, "first")
-
-    await until(lambda: len(done) == 2)
+    await until(lambda: len(done) == 3)
+    left(leftovers, done, "second")
+    await until(lambda: len(done) == 6)
 
 
 async def test_one_that_breaks_does_not_stop_the_others(leftovers, caplog):
-    def broken() -> None:
+    def broken() -> Iterator[None]:
         raise ZeroDivisionError
+        yield
 
     done: list[str] = []
-    leftovers.add(broken, lambda: done.append("handed"))
+    leftovers.add(broken(), portions(done, "handed"))
     leftovers.do_all()
 
     assert ["handed"] == done

@@ -225,7 +225,7 @@ async def test_transactions_that_had_to_be_repeated_split_or_given_up_are_counte
     halves[0].failed(StorageBusy("no"))
     halves[1].doubted(StorageBusy("who knows"))
 
-    await until(lambda: meters.doubted.value)
+    await until(lambda: meters.doubted.value and meters.retried.value)
     assert isinstance(members[0].future.exception(), StorageBusy)
     assert isinstance(members[1].future.exception(), StorageBusy)
     assert (meters.retried.value, meters.split.value, meters.failed.of("storage_busy").value) == (2, 1, 1)
