@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import sqlite3
 import sys
@@ -28,6 +29,30 @@ class Stopwatch:
         self.seconds = time.perf_counter() - wall
         self.cpu_s = time.process_time() - process
         self.loop_cpu_s = time.thread_time() - thread
+
+
+class Processors:
+    """How many of the machine's processors were busy, with whatever; 0.0 where that is not to be had."""
+
+    def __enter__(self) -> Self:
+        self._began = _processor_ticks()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        busy, ticks = (after - before for after, before in zip(_processor_ticks(), self._began, strict=True))
+        self.busy = busy / ticks * (os.cpu_count() or 1) if ticks else 0.0
+
+
+def _processor_ticks() -> tuple[int, int]:
+    """Busy ones, and all."""
+    try:
+        fields = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()[1:9]
+    except OSError:
+        return 0, 0
+    ticks = [int(field) for field in fields]
+    return sum(ticks) - ticks[3] - ticks[4], sum(ticks)
 
 
 def resident_bytes() -> int:
