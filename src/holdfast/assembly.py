@@ -16,7 +16,7 @@ from holdfast.client.events import Published
 from holdfast.client.following import successor_of
 from holdfast.client.options import Workflow
 from holdfast.client.views import result_of
-from holdfast.config import EngineConfig, ServerConfig, TelemetryConfig, WorkerConfig
+from holdfast.config import GC_THRESHOLD, EngineConfig, ServerConfig, TelemetryConfig, WorkerConfig
 from holdfast.contract.keys import Keys
 from holdfast.contract.upkeep import RecoveryReport
 from holdfast.engine.facade import LocalEngine
@@ -308,6 +308,7 @@ class RemoteWorker:
     Use it as `async with RemoteWorker("grpc://host:7234", workflows=[...], tasks=[...], api_key=...)`. Several servers
     are named with commas: `grpc://one:7234,two:7234`; `grpcs://` is TLS. It opens a session, takes work until it is
     left, and hands back what it has not finished. The key decides the org; without keys it is `org`, or `default`.
+    `gc_threshold` as in EngineConfig.
     """
 
     def __init__(
@@ -322,12 +323,14 @@ class RemoteWorker:
         org: str = "",
         connect_timeout_s: float | None = 60.0,
         telemetry: TelemetryConfig | None = None,
+        gc_threshold: int | None = GC_THRESHOLD,
     ) -> None:
         try:
             from holdfast.client.remote.workers import RemoteWorkers  # noqa: PLC0415 - what it needs is an extra
         except ModuleNotFoundError as error:
             raise InvalidServer(f"{error.name} is not installed: pip install 'holdfast[grpc]'") from error
         self.config = config or WorkerConfig()
+        self._gc_threshold = gc_threshold
         self._workers = RemoteWorkers(server, api_key=api_key, authority=authority, connect_timeout_s=connect_timeout_s)
         self.worker = Worker(
             self._workers,
@@ -378,6 +381,7 @@ class RemoteWorker:
         except BaseException:
             self._workers.stop()
             raise
+        self._gc_thresholds = _spare_collector(self._gc_threshold)
         self._running = True
 
     async def shutdown(self) -> None:
@@ -385,6 +389,7 @@ class RemoteWorker:
         if self._running:
             self._running = False
             await self.worker.stop()
+            gc.set_threshold(*self._gc_thresholds)
 
 
 class _RemoteHost(Host):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
+
+GC_THRESHOLD: Final = 50_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +138,7 @@ class EngineConfig:
     request_ttl_s: float = 24 * 3600.0
     event_retention_s: float = 7 * 24 * 3600.0
     closed_retention_s: float | None = None
-    gc_threshold: int | None = 50_000
+    gc_threshold: int | None = GC_THRESHOLD
 
     @property
     def suspect_from(self) -> int:
