@@ -18,7 +18,7 @@ from bench.throughput import increment_task
 from bench.wire import Traffic, Wire
 from holdfast import Engine
 
-FULL = {"queues": 100, "executions": 1_000, "seconds": 60.0, "settle_s": 5.0}
+FULL = {"queues": 100, "executions": 1_000, "seconds": 60.0, "settle_s": 40.0}
 QUICK = {"queues": 100, "executions": 100, "seconds": 5.0, "settle_s": 2.0}
 
 

@@ -14,7 +14,7 @@ class Deletions(Service):
 
     TIMELY = False
 
-    def __init__(self, upkeep: Upkeep, every_s: float = 10.0) -> None:
+    def __init__(self, upkeep: Upkeep, every_s: float = 30.0) -> None:
         super().__init__("holdfast-deletions")
         self._upkeep = upkeep
         self._every_s = every_s

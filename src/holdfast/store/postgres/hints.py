@@ -24,12 +24,13 @@ _log = logging.getLogger("holdfast.store")
 
 CHANNEL: Final = "holdfast"
 HEALTHY_POLL_S: Final = 5.0
-ALONE_POLL_S: Final = 20.0
+QUIET_POLL_S: Final = 20.0
 BROKEN_POLL_S: Final = 1.0
 
 _HELLO: Final = "hello"
 _HERE: Final = "here"
 _COMPANY_S: Final = 90.0
+_QUIET_S: Final = 30.0
 _NOTIFY_GAP_S: Final = 0.002
 _PROBE_S: Final = 1.0
 _PROBE_EVERY_S: Final = 30.0
@@ -48,7 +49,9 @@ class Hints:
         self._changed = False
         self._heard = asyncio.Event()
         self._to_tell = False
+        self._untold = False
         self._to_answer = False
+        self._news_at = float("-inf")
         self._company_until = float("-inf")
         self._work = asyncio.Event()  # something to tell, the connection is gone, or it is time to stop
         self._settled = asyncio.Event()  # the first connection works, or does not
@@ -99,7 +102,9 @@ class Hints:
 
     def tell(self) -> None:
         """Something was committed here. Many of these become one hint."""
-        if self._task is not None and self.in_company:
+        if not self.in_company:
+            self._untold = True
+        elif self._task is not None:
             self._to_tell = True
             self._work.set()
 
@@ -108,7 +113,9 @@ class Hints:
         now = asyncio.get_running_loop().time()
         pause_s = BROKEN_POLL_S
         if self._healthy:
-            pause_s = HEALTHY_POLL_S if self.in_company else ALONE_POLL_S
+            # Where nothing has been said for long, there is hardly anything that was not heard.
+            quiet = now > self._news_at + _QUIET_S
+            pause_s = QUIET_POLL_S if quiet else HEALTHY_POLL_S
         if not self._changed and now < self._looked_at + pause_s:
             return False
         self._changed = False
@@ -226,10 +233,13 @@ class Hints:
             return
         self._company_until = time.monotonic() + _COMPANY_S
         if payload == _HELLO:
-            # With a hint: what was committed since the other one looked, and before we knew of it, was told to nobody.
-            self._to_answer = self._to_tell = True
+            # What was committed since the other one looked, and before we knew of it, was told to nobody.
+            self._to_answer = True
+            self._to_tell |= self._untold
+            self._untold = False
             self._work.set()
         elif payload != _HERE:
+            self._news_at = asyncio.get_running_loop().time()
             self.hear()
 
     def _on_end(self, connection: Any) -> None:
