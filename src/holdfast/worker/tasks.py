@@ -377,9 +377,16 @@ class TaskRunner:
                         await workers.fail_task(report)
             except StaleAttempt as stale:
                 log.info("%s", stale)
-            except Unavailable:
+            except Unavailable as error:
                 if self._host.draining:
-                    raise
+                    # Handed back already, or lost with its lease: the attempt is made again.
+                    log.info(
+                        "nobody took the report on task %d of execution %s: %s",
+                        report.task_no,
+                        report.execution_id,
+                        error,
+                    )
+                    return
                 await asyncio.sleep(RETRY_S)
                 continue
             return
