@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-GC_THRESHOLD: Final = 50_000
+GC_THRESHOLD: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
