@@ -15,9 +15,10 @@ from holdfast.contract.executions import StartWorkflow
 from holdfast.contract.workers import CompleteTurn, RegisterWorker
 from holdfast.engine.desk import Desk
 from holdfast.engine.executions.start import Start
+from holdfast.engine.leftovers import Portions
 from holdfast.engine.operation import Operation
 from holdfast.engine.turns.complete import Complete
-from holdfast.engine.unit_of_work import Member, OperationBatch, OperationQueue
+from holdfast.engine.unit_of_work import Effects, Member, OperationBatch, OperationQueue
 from holdfast.engine.workers.register import Register
 from holdfast.model.commands import Command, Turn
 from holdfast.model.events import EventReceived
@@ -38,6 +39,14 @@ class Received:
     event_id: int
 
 
+class _Nobody:
+    def opened(self, executions: Sequence[tuple[str, str]]) -> None:
+        pass
+
+    def committed(self, effects: Effects, portion: int) -> Portions:
+        yield from ()
+
+
 @dataclass
 class World:
     """One database and one worker, which holds every execution for ever. Making another one empties the database."""
@@ -49,7 +58,7 @@ class World:
     def __post_init__(self) -> None:
         numbers = count(1)
         self.desk = Desk(suspect_from=self.config.suspect_from)
-        self.queue = OperationQueue(self.config, self.desk, lambda: next(numbers), lambda _: None)
+        self.queue = OperationQueue(self.config, self.desk, lambda: next(numbers), _Nobody())
         self.cache = Cache()
         self.connection = _fresh()
         worker = RegisterWorker(

@@ -42,6 +42,7 @@ from holdfast.engine.executions.update import Update
 from holdfast.engine.feeds import LocalFeeds
 from holdfast.engine.joining import Joins
 from holdfast.engine.key_facade import LocalKeys
+from holdfast.engine.leftovers import Portions
 from holdfast.engine.mailboxes import Mailboxes
 from holdfast.engine.message_facade import LocalMessages
 from holdfast.engine.operation import Operation
@@ -104,7 +105,7 @@ class LocalEngine:
         self.retention = Retention(self)
         self.deployments = LocalDeployments(store, config.limits, self.pausing)
         # Ids and nonces must be unique, not secret: a generator seeded by the system is enough, and 20 times cheaper.
-        self.queue = OperationQueue(config, self.desk, entropy or _generator(), self._on_effects, store.clock)
+        self.queue = OperationQueue(config, self.desk, entropy or _generator(), self, store.clock)
         self.queries = Queries(self.desk, self.queue.entropy)
         self.executions = LocalExecutions(self)
         self.workers = LocalWorkers(self)
@@ -141,14 +142,19 @@ class LocalEngine:
         """Decide and commit an operation; with the application's own connection, in its transaction."""
         return self.queue.submit(operation) if using is None else self.joins.run(operation, using)
 
-    def _on_effects(self, effects: Effects) -> None:
+    # --- what a commit means for this process: `unit_of_work.Audience` ---
+
+    def opened(self, executions: Sequence[tuple[str, str]]) -> None:
+        self.outcomes.opened(executions)
+
+    def committed(self, effects: Effects, portion: int) -> Portions:
         for session in effects.expired:
             self.desk.close(session, SessionLost(f"worker session {session} had expired"))
             self.queries.lost(session)
-        for key in effects.opened:
-            self.outcomes.opened(key)
-        for key, outcome in effects.closed:
-            self.outcomes.closed(key, outcome)
+        for first in range(0, len(effects.closed), portion):
+            for key, outcome in effects.closed[first : first + portion]:
+                self.outcomes.closed(key, outcome)
+            yield
         self.updates.committed(effects.appended)
         self.feeds.committed(effects.appended, effects.orgs)
         self.feeds.tasks.committed(effects.changes)

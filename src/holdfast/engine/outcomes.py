@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Iterable
 
 from holdfast.contract.executions import Outcome
 
@@ -23,10 +24,10 @@ class Outcomes:
         self._open: set[Key] = set()
         self._waiting: dict[Key, list[asyncio.Future[Outcome]]] = {}
 
-    def opened(self, key: Key) -> None:
+    def opened(self, keys: Iterable[Key]) -> None:
         """Started by this process, so open as far as anybody here can know."""
         if len(self._open) < KNOWN_OPEN:
-            self._open.add(key)
+            self._open.update(keys)
 
     def known_open(self, key: Key) -> bool:
         return key in self._open

@@ -13,7 +13,7 @@ import concurrent.futures
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from holdfast.config import EngineConfig
 from holdfast.contract.workers import News, TurnWork, Work
@@ -102,6 +102,16 @@ class Effects:
         self.work.append((ready.worker, work))
 
 
+class Audience(Protocol):
+    """Whoever else in this process has to know of a commit. On the event loop."""
+
+    def opened(self, executions: Sequence[tuple[str, str]]) -> None:
+        """Before anybody is answered: these have been begun."""
+
+    def committed(self, effects: Effects, portion: int) -> Portions:
+        """After all were answered. Wakes so many at a time."""
+
+
 def _orgs(changes: Changes) -> set[str]:
     """Whose executions are not as they were."""
     orgs = {execution.org for execution in changes.new_executions}
@@ -164,11 +174,13 @@ class OperationBatch:
         """Tell the callers, so many at a time, and this process what the commit means. On the event loop."""
         if self._effects.expired:
             yield from self.hand_out(portion)  # its last words to a session that is closed now
+        audience = self._queue.audience
+        audience.opened(self._effects.opened)
         members = self._members
         for first in range(0, len(members), portion):
             _settle_all(members[first : first + portion])
             yield
-        self._queue.on_effects(self._effects)
+        yield from audience.committed(self._effects, portion)
 
     def hand_out(self, portion: int) -> Portions:
         """Give workers of this process what the commit means for them. On the event loop, after `answer`."""
@@ -224,13 +236,13 @@ class OperationQueue:
         config: EngineConfig,
         desk: Desk,
         entropy: Entropy,
-        on_effects: Callable[[Effects], None],
+        audience: Audience,
         now: Callable[[], int] = lambda: 0,
     ) -> None:
         self.config = config
         self.desk = desk
         self.entropy = entropy
-        self.on_effects = on_effects
+        self.audience = audience
         self.now = now
         self.make_batch: Callable[[OperationQueue, list[Member]], OperationBatch] = OperationBatch
         self.taken = 0
