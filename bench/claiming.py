@@ -1,4 +1,5 @@
-"""Claims as the engine makes them, in a transaction that is undone: how long each takes, and how it is planned."""
+"""Claims and looks for due work as the engine makes them, in a transaction that is undone: how long each takes, and how
+a claim is planned."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import time
 from typing import Any
 
 from holdfast import Engine
+from holdfast.store.postgres.floors import Floor
 from holdfast.store.postgres.fronts import Fronts
 from holdfast.store.postgres.load import load
 from holdfast.store.postgres.statements import statement
@@ -51,6 +53,22 @@ async def claim_ms(
         claimed = len(loaded.turn_claims[0] if plan.turn_claims else loaded.task_claims[0])
         assert found is None or claimed == found, f"{claimed} claimed, not {found}"
         await asyncio.sleep(pause_s)
+    return took
+
+
+async def pass_ms(connection: Any, samples: int) -> list[float]:
+    """Milliseconds of each look for what is due, and of the question when something is due next, by one node."""
+    took, floor, plan = [], Floor(), LoadPlan(due_timers=100, due_tasks=100)
+    for _ in range(samples):
+        now = time.time_ns() // 1000
+        await connection.execute(_BEGIN)
+        try:
+            began = time.perf_counter()
+            await load(connection, plan, now, due_from=floor.at)
+        finally:
+            await connection.execute("ROLLBACK")
+        await floor.next_due_at(connection, now, now)
+        took.append((time.perf_counter() - began) * 1e3)
     return took
 
 

@@ -1,9 +1,10 @@
-"""Claims from a queue through which very many rows have gone while somebody kept PostgreSQL from clearing them away.
+"""Claims and looks for due work amid very many rows that are gone and that PostgreSQL was kept from clearing away.
 
 A transaction that reads for an hour holds back the cleaning of all tables. Meanwhile rows are put on the queue, claimed
-and removed; autovacuum runs, and may take none of them. Measured is the claim of the rows that wait now: before, with
-all the dead rows in the way, and after the reader has ended and autovacuum has come by itself. Claims are made for long
-enough that those which look for the living rows again are among them: the mean has their share.
+and removed, and as many timers fire; autovacuum runs, and may take none of them. Measured is the claim of the rows that
+wait now: before, with all the dead rows in the way, and after the reader has ended and autovacuum has come by itself.
+Claims are made for long enough that those which look for the living rows again are among them: the mean has their
+share.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 import asyncpg
 
-from bench.claiming import KIND, VERSION, claim_ms, plan_of_claim, prepare, turn_claim
+from bench.claiming import KIND, VERSION, claim_ms, pass_ms, plan_of_claim, prepare, turn_claim
 from bench.figures import Figure, percentile
 from bench.loading import HEAD, READY, copy, head, ids, ready
 from bench.setting import Setting
@@ -31,6 +32,11 @@ _INSERT = (
 )
 _CLAIM = "UPDATE holdfast_ready SET worker = 'w' WHERE worker IS NULL AND execution_id LIKE 'dead-%'"
 _DELETE = "DELETE FROM holdfast_ready WHERE worker = 'w'"
+_SET_TIMERS = (
+    "INSERT INTO holdfast_timers (execution_id, timer_no, org, fire_at) "
+    "SELECT 'dead-' || lpad((n + $1)::text, 12, '0'), 1, 'default', $3 + n FROM generate_series(1, $2::bigint) AS n"
+)
+_FIRE_TIMERS = "DELETE FROM holdfast_timers"
 _DEAD = "SELECT n_dead_tup FROM pg_stat_user_tables WHERE relname = 'holdfast_ready'"
 
 
@@ -45,11 +51,14 @@ async def _run(setting: Setting) -> list[Figure]:
     try:
         await _fill(connection, _WAITING, setting["closed"])
         before = percentile(await _claims(connection, setting), 50)
+        passes_before = percentile(await pass_ms(connection, setting["samples"]), 50)
         await reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         await reader.fetchval("SELECT count(*) FROM holdfast_ready")
+        await reader.fetchval("SELECT count(*) FROM holdfast_timers")
         await _churn(connection, setting)
         claims = await _claims(connection, setting)
         amid, mean = percentile(claims, 50), fmean(claims)
+        passes = await pass_ms(connection, setting["samples"])
         setting.tell(
             f"{setting['dead']:,} dead rows: {before:.2f} ms before, {amid:.2f} ms amid them, on average {mean:.2f}"
         )
@@ -72,6 +81,16 @@ async def _run(setting: Setting) -> list[Figure]:
             at_most=2.0,
             of_ratio=True,
         ),
+        Figure(
+            name="look for due work amid dead timers, p50",
+            figure=percentile(passes, 50),
+            unit="ms",
+            yardstick=passes_before,
+            yardstick_name="before, ms",
+            at_most=2.0,
+            of_ratio=True,
+        ),
+        Figure(name="look for due work amid dead timers, slowest", figure=max(passes), unit="ms"),
         Figure(name="claim amid dead rows, mean", figure=mean, unit="ms"),
         Figure(name="claim amid dead rows, slowest", figure=max(claims), unit="ms"),
         Figure(name="claim when the reader has gone, p50", figure=freed, unit="ms"),
@@ -104,6 +123,8 @@ async def _churn(connection: Any, setting: Setting) -> None:
         await connection.execute(_INSERT, done, setting["at_once"], since_at + done)
         await connection.execute(_CLAIM)
         await connection.execute(_DELETE)
+        await connection.execute(_SET_TIMERS, done, setting["at_once"], since_at + done)
+        await connection.execute(_FIRE_TIMERS)
 
 
 async def _until_cleared(connection: Any, setting: Setting) -> float:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any
 
 import asyncpg
 import pytest
 
-from holdfast.config import StoreConfig
 from holdfast.store.postgres import fronts, transactions
 from holdfast.store.postgres.fronts import Fronts, Lane, Line
 from holdfast.store.postgres.statements import Connection, columns, statement
-from holdfast.store.postgres.store import PostgresStore
-from holdfast.store.protocol import BatchSource, Clock, Store
-from holdfast.testing.stores import Bench, OpenStore
+from holdfast.testing.stores import Bench
 from holdfast.testing.stores.bench import START
 from holdfast.testing.stores.claiming import Claiming, make_ready, task_claim, turn_claim
 from holdfast.testing.stores.records import ORG, a_task, an_id
+from tests.stores.explaining import pages_touched
 
 MINUTE = 60_000_000
 DEAD = 20_000
@@ -39,19 +36,6 @@ class Wary(Fronts):
 def every_front_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fronts, "LONG_S", -1.0)
     monkeypatch.setattr(transactions, "Fronts", Wary)
-
-
-@pytest.fixture
-async def open_store(postgres_url: str) -> AsyncIterator[OpenStore]:
-    async with AsyncExitStack() as stack:
-
-        async def open_(clock: Clock, source: BatchSource) -> Store:
-            store = PostgresStore(postgres_url, StoreConfig(), clock)
-            await store.open(source)
-            stack.push_async_callback(store.close)
-            return store
-
-        yield open_
 
 
 @pytest.mark.usefixtures("every_front_is_long")
@@ -107,8 +91,10 @@ async def test_dead_rows_are_not_walked(monkeypatch, postgres_url, open_store):
         found, able = Wary(), ("default", ["shipping"], ["1"], ["b1"])
         lanes = await found.lanes(connection, Line(statement("ready", "front"), ORG, ("default",)), now)
         assert lanes == [Lane("default", 0, now - 2_000_000)]
-        from_the_beginning = await pages(connection, "claimable", ORG, *able, now, 10, 2**31)
-        in_lanes = await pages(connection, "in_lanes", ORG, *columns(lanes, 3), *able[1:], now, 10, 2**31)
+        from_the_beginning = await pages_touched(connection, "ready", "claimable", ORG, *able, now, 10, 2**31)
+        in_lanes = await pages_touched(
+            connection, "ready", "in_lanes", ORG, *columns(lanes, 3), *able[1:], now, 10, 2**31
+        )
     assert from_the_beginning > 200
     assert in_lanes < 30
 
@@ -171,12 +157,3 @@ async def amid_dead_rows(url: str) -> AsyncIterator[Any]:
     finally:
         await reader.close()
         await connection.close()
-
-
-async def pages(connection: Any, name: str, *values: Any) -> int:
-    """How many a statement touches."""
-    async with connection.transaction():
-        sql = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement('ready', name)}"
-        (row,) = await connection.fetch(sql, *values)
-    plan = json.loads(row[0])[0]["Plan"]
-    return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 
 import asyncpg
 import pytest
 
-from holdfast.config import StoreConfig
 from holdfast.model.executions import Ready
 from holdfast.store.postgres.load_messages import lock_of
-from holdfast.store.postgres.store import PostgresStore
-from holdfast.store.protocol import BatchSource, Changes, Clock, Loaded, LoadPlan, Store
-from holdfast.testing.stores import Bench, OpenStore
+from holdfast.store.protocol import Changes, Loaded, LoadPlan
+from holdfast.testing.stores import Bench
 from holdfast.testing.stores.bench import START
 from holdfast.testing.stores.claiming import turn_claim
 from holdfast.testing.stores.messages import a_match
@@ -22,19 +20,6 @@ from holdfast.testing.stores.records import ORG, a_timer, an_execution, an_id
 
 HEAD = "SELECT 1 FROM holdfast_executions WHERE id = $1 FOR NO KEY UPDATE"
 TOPIC = "SELECT 1 FROM holdfast_topic_locks WHERE id = $1 FOR NO KEY UPDATE"
-
-
-@pytest.fixture
-async def open_store(postgres_url: str) -> AsyncIterator[OpenStore]:
-    async with AsyncExitStack() as stack:
-
-        async def open_(clock: Clock, source: BatchSource) -> Store:
-            store = PostgresStore(postgres_url, StoreConfig(), clock)
-            await store.open(source)
-            stack.push_async_callback(store.close)
-            return store
-
-        yield open_
 
 
 @asynccontextmanager

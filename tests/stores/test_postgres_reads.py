@@ -156,10 +156,11 @@ async def test_the_next_due_moment_is_looked_up_never_searched(reads: Reads) -> 
             async def execute(self, query: str) -> Any:
                 return await connection.execute(query)
 
-            async def fetchval(self, query: str, *args: Any) -> None:
+            async def fetchrow(self, query: str, *args: Any) -> tuple[None, None, None, int]:
                 found.extend(row[0] for row in await connection.fetch(f"EXPLAIN {query}", *args))
+                return None, None, None, 0
 
-        await read.next_due_at(Explaining(), START)  # type: ignore[arg-type]
+        await read.next_due(Explaining(), START, 0)  # type: ignore[arg-type]
         return "\n".join(found)
 
     text = await reads.run(plan)

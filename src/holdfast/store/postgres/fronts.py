@@ -26,8 +26,18 @@ _HOLD_AT_LEAST: Final = 1_000_000
 _HOLD_AT_MOST: Final = 10_000_000
 _HOLD_FACTOR: Final = 20
 # A transaction that began earlier may still be about to write rows of its time.
-_MARGIN: Final = 2_000_000
+MARGIN: Final = 2_000_000
 _LINES: Final = 1_000
+
+
+def hold(took_us: int) -> int:
+    """For how long to rely on what it has taken so long to find out."""
+    return min(max(took_us * _HOLD_FACTOR, _HOLD_AT_LEAST), _HOLD_AT_MOST)
+
+
+def is_held(until_at: int, now: int) -> bool:
+    """Not if the clock was put back: that would be for as long."""
+    return 0 < until_at - now <= _HOLD_AT_MOST
 
 
 class Line(NamedTuple):
@@ -63,7 +73,7 @@ class Fronts:
         front = self._fronts.get(line) if self._long else None
         if front is None or not front.is_long:
             return ()
-        if front.until_at <= now and not await self._is_long(connection, line, front, now):
+        if not is_held(front.until_at, now) and not await self._is_long(connection, line, front, now):
             return ()
         return [Lane(queue, priority, since_at) for (queue, priority), since_at in front.lanes.items()]
 
@@ -77,7 +87,7 @@ class Fronts:
                 self._fronts.clear()
                 self._long = 0
             front = self._fronts[line] = _Front()
-        if front.until_at <= now:
+        if not is_held(front.until_at, now):
             await self._is_long(connection, line, front, now)
 
     def wrote(self, changes: Changes) -> None:
@@ -113,9 +123,8 @@ class Fronts:
         self._long -= front.is_long
         front.is_long = took_s > LONG_S
         self._long += front.is_long
-        hold = int(took_s * _HOLD_FACTOR * 1_000_000)
-        front.until_at = now + min(max(hold, _HOLD_AT_LEAST), _HOLD_AT_MOST)
-        youngest = now - _MARGIN
+        front.until_at = now + hold(int(took_s * 1_000_000))
+        youngest = now - MARGIN
         front.lanes = dict.fromkeys(front.lanes.keys() | {(queue, 0) for queue in line.queues}, youngest)
         front.lanes.update({(row[0], row[1]): min(row[2], youngest) for row in found})
         return front.is_long

@@ -65,17 +65,20 @@ class Raced(Exception):
     """Somebody else has changed, in the meantime, what this transaction had found: all of it has to begin again."""
 
 
-async def load(connection: Connection, plan: LoadPlan, now: int, fronts: Fronts | None = None) -> Loaded:
+async def load(
+    connection: Connection, plan: LoadPlan, now: int, fronts: Fronts | None = None, due_from: int = 0
+) -> Loaded:
     """Everything the plan names, and the executions that those rows belong to, locked. `fronts` are what earlier claims
-    have learned."""
-    return await _Load(connection, plan, now, fronts or Fronts()).run()
+    have learned; nothing is due that lies before `due_from`."""
+    return await _Load(connection, plan, now, fronts or Fronts(), due_from).run()
 
 
 class _Load:
     """One load. `executions` and `tasks` are what is wanted; they grow while rows that refer to some are found."""
 
-    def __init__(self, connection: Connection, plan: LoadPlan, now: int, fronts: Fronts) -> None:
+    def __init__(self, connection: Connection, plan: LoadPlan, now: int, fronts: Fronts, due_from: int) -> None:
         self.connection = connection
+        self.due_from = due_from
         self.plan = plan
         self.loaded = Loaded(now=now)
         self.executions = set(plan.executions)
@@ -108,7 +111,8 @@ class _Load:
         plan = self.plan
         if not (plan.due_timers or plan.due_tasks or plan.bereaved or plan.deliveries or plan.expired_workers):
             return False, False, False, False, False
-        timers, tasks, bereaved, deliveries, workers = await self.connection.fetchrow(_ANYTHING_DUE, self.loaded.now)
+        found = await self.connection.fetchrow(_ANYTHING_DUE, self.loaded.now, self.due_from)
+        timers, tasks, bereaved, deliveries, workers = found
         return timers, tasks, bereaved, deliveries, workers
 
     # --- before the locks ---
@@ -191,11 +195,12 @@ class _Load:
         self.tasks.update(key for answer in loaded.task_claims for key in answer)
         due: list[TaskKey] = []
         if plan.due_timers and timers:
-            due = [(row[0], row[1]) for row in await connection.fetch(_DUE_TIMERS, loaded.now, plan.due_timers)]
+            page = await connection.fetch(_DUE_TIMERS, loaded.now, plan.due_timers, self.due_from)
+            due = [(row[0], row[1]) for row in page]
             self.timers.update(due)
             free.update(execution_id for execution_id, _ in due)
         if plan.due_tasks and tasks:
-            found_tasks = await connection.fetch(_DUE_TASKS, loaded.now, plan.due_tasks)
+            found_tasks = await connection.fetch(_DUE_TASKS, loaded.now, plan.due_tasks, self.due_from)
             loaded.due_tasks = [(row[0], row[1]) for row in found_tasks]
             self.tasks.update(loaded.due_tasks)
             free.update(execution_id for execution_id, _ in loaded.due_tasks)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import OPEN_STATES, DeadLetter, Execution, OutputRow, State, Status, TaskRow, TimerRow
@@ -40,6 +40,20 @@ _END_OF_PAGE = statement("executions", "end_of_page")
 _INCONSISTENT = statement("executions", "inconsistent")
 # So many executions are checked by one query: a long one would keep the server from clearing away dead rows.
 _CHECKED_AT_ONCE: Final = 10_000
+
+
+class NextDue(NamedTuple):
+    """When the next timer, the next deadline of a task and the next of all others is due."""
+
+    timer: int | None
+    deadline: int | None
+    other: int | None
+    took_us: int
+
+    @property
+    def earliest(self) -> int | None:
+        found = (self.timer, self.deadline, self.other)
+        return min((moment for moment in found if moment is not None), default=None)
 
 
 @by_keys
@@ -137,9 +151,8 @@ async def dead_letters(connection: Connection, org: str, execution_id: str | Non
 
 
 @by_keys
-async def next_due_at(connection: Connection, after: int) -> int | None:
-    found: int | None = await connection.fetchval(_NEXT_DUE, after)
-    return found
+async def next_due(connection: Connection, after: int, since: int) -> NextDue:
+    return NextDue(*await connection.fetchrow(_NEXT_DUE, after, since))
 
 
 @by_keys

@@ -226,7 +226,13 @@ class PostgresStore:
         return await self._read(pauses.pauses)
 
     async def next_due_at(self, after: int) -> int | None:
-        return await self._read(lambda connection: read.next_due_at(connection, after))
+        floor = self._writer.transactions.floor
+        return await self._read(lambda connection: floor.next_due_at(connection, after, self.clock()))
+
+    @property
+    def due_from(self) -> int:
+        """Where passes over due work begin; 0 unless there are dead rows in front."""
+        return self._writer.transactions.floor.at
 
     async def news_for(self, worker: str) -> list[tuple[str, int]]:
         return await self._read(lambda connection: read.news_for(connection, worker))

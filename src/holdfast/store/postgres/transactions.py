@@ -22,6 +22,7 @@ from holdfast.store.postgres.aside import Aside
 from holdfast.store.postgres.clocks import DatabaseClock
 from holdfast.store.postgres.connections import DRIVER_ERRORS, Database, close_quietly
 from holdfast.store.postgres.faults import is_connection_lost, is_lost_commit, is_transient, sqlstate, translate
+from holdfast.store.postgres.floors import Floor
 from holdfast.store.postgres.fronts import Fronts
 from holdfast.store.postgres.load import Raced, load
 from holdfast.store.postgres.marks import Marks
@@ -69,6 +70,7 @@ class Transactions:
         self._marks = Marks()
         self._aside = Aside()
         self._fronts = Fronts()
+        self.floor = Floor()
         self.stopping = False
         self.meanwhile: Meanwhile = _nothing_meanwhile
         patience_ms = int(database.config.statement_timeout_s * 1000)
@@ -176,7 +178,7 @@ class Transactions:
         now = await self.now(connection)
         packing = Packing(connection)
         self.meanwhile(writing=False)
-        loaded = await load(packing, batch.plan(), now, self._fronts)
+        loaded = await load(packing, batch.plan(), now, self._fronts, self.floor.at)
         seen = Seen(loaded)
         changes = batch.decide(loaded)
         if changes == _NOTHING:
@@ -188,6 +190,7 @@ class Transactions:
         await write(packing, changes, seen, now, mark)
         await self._commit(connection, number, batch, patience_s)
         self._fronts.wrote(changes)
+        self.floor.wrote(changes)
         # That a worker lives is no news for other nodes: they look when its lease is over.
         return changes != Changes(workers=changes.workers)
 

@@ -136,16 +136,17 @@ GROUP BY f.queue;
 SELECT execution_id FROM holdfast_ready WHERE worker = ANY ($1::text[]) ORDER BY execution_id;
 
 -- name: next_due
--- The earliest moment at which something is due by itself. A delay that was over does not count: such a row waits for a
--- worker, not for the clock. A delivery on its way is due at once.
-SELECT least(
-    (SELECT min(fire_at) FROM holdfast_timers),
-    (SELECT min(due_at) FROM holdfast_tasks WHERE due_at IS NOT NULL),
-    (SELECT min(sent_at) FROM holdfast_deliveries WHERE done_at IS NULL),
+-- The earliest moments at which something is due by itself: a timer, a deadline of a task, anything else. No timer or
+-- deadline is older than $2. A delay that was over does not count: such a row waits for a worker, not for the clock. A
+-- delivery on its way is due at once. And how long it has taken to find that out, in microseconds.
+SELECT (SELECT min(fire_at) FROM holdfast_timers WHERE fire_at >= $2::bigint),
+    (SELECT min(due_at) FROM holdfast_tasks WHERE due_at IS NOT NULL AND due_at >= $2::bigint),
+    least((SELECT min(sent_at) FROM holdfast_deliveries WHERE done_at IS NULL),
     (SELECT min(not_before_at) FROM holdfast_tasks
         WHERE worker IS NULL AND NOT deferred AND not_before_at > 0 AND not_before_at > $1::bigint),
     (SELECT min(not_before_at) FROM holdfast_ready
-        WHERE worker IS NULL AND not_before_at > 0 AND not_before_at > $1::bigint));
+        WHERE worker IS NULL AND not_before_at > 0 AND not_before_at > $1::bigint)),
+    (extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000000)::bigint;
 
 -- name: news
 -- Executions leased by a worker that got events it has not been told of.

@@ -98,9 +98,9 @@ SELECT f.queue, count(*) FROM (
 GROUP BY f.queue;
 
 -- name: due
--- Tasks whose nearest deadline has passed, the oldest first, with their heads locked.
+-- Tasks whose nearest deadline has passed, the oldest first, with their heads locked. None is older than $3.
 SELECT t.execution_id, t.task_no FROM holdfast_tasks AS t JOIN holdfast_executions AS e ON e.id = t.execution_id
-WHERE t.due_at IS NOT NULL AND t.due_at <= $1::bigint
+WHERE t.due_at IS NOT NULL AND t.due_at <= $1::bigint AND t.due_at >= $3::bigint
 ORDER BY t.due_at LIMIT $2::bigint FOR NO KEY UPDATE OF e SKIP LOCKED;
 
 -- name: held

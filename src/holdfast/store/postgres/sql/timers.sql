@@ -21,15 +21,17 @@ FROM unnest($1::text[], $2::bigint[]) AS wanted (execution_id, timer_no)
 JOIN holdfast_timers AS t ON t.execution_id = wanted.execution_id AND t.timer_no = wanted.timer_no;
 
 -- name: due
--- Timers to fire, the earliest first, with their heads locked.
+-- Timers to fire, the earliest first, with their heads locked. None is older than $3.
 SELECT t.execution_id, t.timer_no FROM holdfast_timers AS t JOIN holdfast_executions AS e ON e.id = t.execution_id
-WHERE t.fire_at <= $1::bigint
+WHERE t.fire_at <= $1::bigint AND t.fire_at >= $3::bigint
 ORDER BY t.fire_at, t.execution_id, t.timer_no LIMIT $2::bigint FOR NO KEY UPDATE OF e SKIP LOCKED;
 
 -- name: anything_due
--- What there is to do for a pass over what time has brought: one question instead of five.
-SELECT EXISTS (SELECT 1 FROM holdfast_timers WHERE fire_at <= $1::bigint),
-    EXISTS (SELECT 1 FROM holdfast_tasks WHERE due_at IS NOT NULL AND due_at <= $1::bigint),
+-- What there is to do for a pass over what time has brought: one question instead of five. No timer, and no deadline of
+-- a task, is older than $2.
+SELECT EXISTS (SELECT 1 FROM holdfast_timers WHERE fire_at <= $1::bigint AND fire_at >= $2::bigint),
+    EXISTS (SELECT 1 FROM holdfast_tasks
+        WHERE due_at IS NOT NULL AND due_at <= $1::bigint AND due_at >= $2::bigint),
     EXISTS (SELECT 1 FROM holdfast_executions WHERE open_children > 0 AND closed_at IS NOT NULL),
     EXISTS (SELECT 1 FROM holdfast_deliveries WHERE done_at IS NULL),
     EXISTS (SELECT 1 FROM holdfast_workers WHERE lease_until_at <= $1::bigint);
