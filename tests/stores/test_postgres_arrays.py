@@ -8,6 +8,7 @@ import asyncpg
 import pytest
 
 from holdfast.store.postgres.arrays import Packing, literal
+from holdfast.store.postgres.statements import columns, spelled_out
 
 
 @pytest.mark.parametrize(
@@ -48,6 +49,25 @@ async def test_what_is_sent_arrives(postgres_url: str) -> None:
                 few = rng.choices([*numbers, None] if size == 5 else numbers, k=size)
                 row = await packing.fetchrow("SELECT $1::text[], $2::bigint[], $3::bigint", some, few, 9)
                 assert (list(row[0]), list(row[1]), row[2]) == (some, few, 9)
+    finally:
+        await connection.close()
+
+
+async def test_rows_arrive_whatever_their_columns_have_in_common(postgres_url: str) -> None:
+    """`each`: packed, where equal values are sent once, and as a driver sends them. Equal rows stay as many as they
+    are."""
+    sql = spelled_out("SELECT * FROM each($1::text[], $2::text[], $3::bigint[], $4::_text) AS n (id, kind, seq, data)")
+    rng = random.Random(7)
+    connection = await asyncpg.connect(postgres_url)
+    try:
+        for size in (0, 1, 2, 3, 3, 3, 40):
+            for kinds in ([""], ["a"], ["a", "b", 'c"\\']):
+                rows = [
+                    (rng.choice("xy"), rng.choice(kinds), rng.choice((0, 0, 9)), rng.choice("st")) for _ in range(size)
+                ]
+                for through in (Packing(connection), connection):
+                    found = await through.fetch(sql, *columns(rows, 4))
+                    assert [tuple(row) for row in found] == rows
     finally:
         await connection.close()
 

@@ -125,7 +125,7 @@ class Client(Lists, StandaloneTasks, Operating, TaskOutputs):
         The handle says whether the key was new. `using` is your own open connection to the engine's database: the
         workflow is started if your transaction commits, and never was if it does not.
         """
-        kind, declared, result_type = resolved(workflow)
+        kind, declared, result_type, limit_s = resolved(workflow)
         answer = await self.executions.start(
             ex.StartWorkflow(
                 org=self.org,
@@ -135,12 +135,12 @@ class Client(Lists, StandaloneTasks, Operating, TaskOutputs):
                 input=encode(input, field="input", limit=self._limit),
                 queue=queue,
                 priority=priority,
-                metadata=tags(metadata),
-                execution_timeout_s=timeout_of(workflow, execution_timeout),
-                start_at=beginning_at(start_at),
+                metadata=None if metadata is None else tags(metadata),
+                execution_timeout_s=timeout_of(execution_timeout, limit_s),
+                start_at=None if start_at is None else beginning_at(start_at),
                 if_running=choice(IfRunning, if_running, "if_running"),
                 if_closed=choice(IfClosed, if_closed, "if_closed"),
-                ttl_s=ttl_of(idempotency_key_ttl),
+                ttl_s=None if idempotency_key_ttl is None else ttl_of(idempotency_key_ttl),
                 request_id=key_of(idempotency_key, request_id),
             ),
             using,
@@ -192,7 +192,7 @@ class Client(Lists, StandaloneTasks, Operating, TaskOutputs):
         `execution_timeout`, `start_at` and `if_closed` are for the start, as in `start_workflow`. `using`: as part of
         your own transaction, see there.
         """
-        kind, declared, _ = resolved(workflow)
+        kind, declared, _, limit_s = resolved(workflow)
         return await self.executions.signal_with_start(
             ex.SignalWithStart(
                 org=self.org,
@@ -202,13 +202,13 @@ class Client(Lists, StandaloneTasks, Operating, TaskOutputs):
                 input=encode(workflow_input, field="workflow_input", limit=self._limit),
                 queue="default" if queue is None else queue,
                 priority=priority,
-                metadata=tags(metadata),
-                execution_timeout_s=timeout_of(workflow, execution_timeout),
-                start_at=beginning_at(start_at),
+                metadata=None if metadata is None else tags(metadata),
+                execution_timeout_s=timeout_of(execution_timeout, limit_s),
+                start_at=None if start_at is None else beginning_at(start_at),
                 if_closed=choice(IfClosed, if_closed, "if_closed"),
                 signal_name=signal_name,
                 signal_value=encode(signal_value, field="signal_value", limit=self._limit),
-                ttl_s=ttl_of(idempotency_key_ttl),
+                ttl_s=None if idempotency_key_ttl is None else ttl_of(idempotency_key_ttl),
                 request_id=key_of(idempotency_key, request_id),
             ),
             using,

@@ -27,12 +27,9 @@ def choice(kind: type[Choice], value: Choice | str, field: str) -> Choice:
         raise InvalidRequest(f"{field} must be one of {known}, not {value!r:.50}", field=field) from None
 
 
-def timeout_of(workflow: Any, given: Duration | None) -> float | None:
+def timeout_of(given: Duration | None, declared: float | None) -> float | None:
     """The execution timeout that is given, or the one the workflow declares."""
-    if given is not None:
-        return time_limit_s(given, "execution_timeout")
-    definition = None if isinstance(workflow, str) else workflow_definition(workflow)
-    return None if definition is None else definition.execution_timeout_s
+    return declared if given is None else time_limit_s(given, "execution_timeout")
 
 
 def beginning_at(start_at: datetime | None) -> int | None:
@@ -56,16 +53,16 @@ def tags(metadata: Mapping[str, str] | None) -> dict[str, str] | None:
     return dict(metadata)
 
 
-def resolved(workflow: Workflow) -> tuple[str, str | None, Any]:
-    """Kind, declared version and result type of what a caller may give as a workflow."""
+def resolved(workflow: Workflow) -> tuple[str, str | None, Any, float | None]:
+    """Kind, declared version, result type and declared timeout of what a caller may give as a workflow."""
     if isinstance(workflow, str):
-        return workflow, None, Any
+        return workflow, None, Any, None
     definition = workflow_definition(workflow)
     if definition is None:
         raise InvalidRequest(
             f"{workflow!r} is not a workflow: decorate it with @workflow, or give its kind as text", field="workflow"
         )
-    return definition.kind, definition.version, definition.result_type
+    return definition.kind, definition.version, definition.result_type, definition.execution_timeout_s
 
 
 def statuses(status: Status | str | Sequence[Status | str]) -> tuple[Status, ...]:

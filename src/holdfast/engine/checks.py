@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.config import Limits
 from holdfast.errors import InvalidDuration, InvalidRequest, PayloadTooLarge
 from holdfast.model.names import check_text
-from holdfast.model.standalone import PREFIX, is_reserved
+from holdfast.model.standalone import PREFIX
 from holdfast.model.values import TEN_YEARS_S, Payload
 
 log = logging.getLogger("holdfast.engine")
@@ -31,7 +31,7 @@ def check_tags(pairs: Sequence[tuple[str, str]]) -> None:
 
 def check_not_reserved(kind: str) -> None:
     """A workflow that callers may ask for by its kind."""
-    if is_reserved(kind):
+    if kind.startswith(PREFIX):
         raise InvalidRequest(
             f"workflow kinds that begin with {PREFIX!r} are the engine's own, as {kind!r:.60} is: start_task() runs a "
             "task on its own",
@@ -52,7 +52,7 @@ def check_number(value: Any, field: str) -> None:
 
 def check_payload(payload: Payload, field: str, limits: Limits) -> None:
     size = len(memoryview(payload))
-    if size <= min(limits.payload_warning_bytes, limits.payload_bytes):
+    if size <= limits.payload_warning_bytes and size <= limits.payload_bytes:
         return
     if size > limits.payload_bytes:
         raise PayloadTooLarge(

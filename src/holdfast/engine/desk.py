@@ -17,6 +17,7 @@ from holdfast.errors import HoldfastError, SessionLost
 from holdfast.model.executions import Execution, TaskRow
 from holdfast.model.pauses import Pausable, Pause
 
+NOTHING: frozenset[tuple[str, str]] = frozenset()
 LONG_HISTORY = 500
 LEFT_FOR = 100_000
 REMEMBERED = 10_000
@@ -27,6 +28,7 @@ class Session:
 
     __slots__ = (
         "draining",
+        "earlier",
         "free_tasks",
         "free_turns",
         "id",
@@ -64,14 +66,15 @@ class Session:
         self.ordered = False
         self.post: list[Work] = []
         self.waiter: asyncio.Future[list[Work]] | None = None
-        self.recent: dict[str, None] = {}
+        self.recent: set[str] = set()
+        self.earlier: set[str] = set()
 
-    def remember(self, execution_id: str) -> None:
-        """It has just run this execution, and most likely keeps its program."""
-        self.recent.pop(execution_id, None)
-        self.recent[execution_id] = None
-        if len(self.recent) > REMEMBERED:
-            del self.recent[next(iter(self.recent))]
+    def remember(self, execution_ids: Iterable[str]) -> None:
+        """It has just run these executions, and most likely keeps their programs. They are forgotten by the thousand:
+        to look for the one that was run longest ago would take far longer."""
+        self.recent.update(execution_ids)
+        if len(self.recent) > REMEMBERED // 2:
+            self.earlier, self.recent = self.recent, set()
 
     def look_again(self) -> None:
         """Work may be waiting in the store."""
@@ -98,9 +101,9 @@ class Desk:
         self.suspect_from = suspect_from
         self.sessions: dict[str, Session] = {}
         self.in_company = in_company
-        self.paused_queues: frozenset[tuple[str, str]] = frozenset()
+        self.paused_queues = NOTHING
         """By org and name. Replaced, never changed: the writer may be reading it."""
-        self._ordered: frozenset[tuple[str, str]] = frozenset()
+        self._ordered = NOTHING
 
     def leaver(self, now: Callable[[], int]) -> Callable[[str, int, int], bool] | None:
         """Which waiting executions to leave to others for a moment; None if there are no others."""
@@ -115,7 +118,8 @@ class Desk:
         return leaves
 
     def ran_here(self, execution_id: str) -> bool:
-        return any(execution_id in session.recent for session in self.sessions.values())
+        sessions = self.sessions.values()
+        return any(execution_id in session.recent or execution_id in session.earlier for session in sessions)
 
     def open(self, request: RegisterWorker) -> None:
         session = Session(request)
@@ -145,6 +149,8 @@ class Desk:
     def obey(self, pauses: Iterable[Pause]) -> None:
         """All that is paused now. What goes on is looked for by whoever claims next."""
         found = list(pauses)
+        if not found and not self.paused_queues and not self._ordered:
+            return  # nothing is paused, as nearly always
         of = {what: frozenset((p.org, p.name) for p in found if p.what is what) for what in Pausable}
         self.paused_queues, self._ordered = of[Pausable.QUEUE], of[Pausable.WORKER]
         for session in self.sessions.values():
@@ -197,7 +203,6 @@ class Tally:
         "_beaten",
         "_desk",
         "_ended",
-        "_in_company",
         "_paused",
         "_suspects",
         "_tasks",
@@ -221,15 +226,14 @@ class Tally:
         self.retired: set[str] = set()
         self._suspects: dict[str, str | None] = {}
         self._beaten: set[str] = set()
-        self._ended: list[tuple[str, str]] = []
-        self._in_company = desk.in_company()
+        self._ended: dict[str, list[str]] = {}
         self._paused = desk.paused_queues
         self.left = False
 
     def for_turn(self, execution: Execution) -> str | None:
         if self._paused and (execution.org, execution.queue) in self._paused:
             return None
-        if self._in_company and execution.last_seq >= LONG_HISTORY and not self._desk.ran_here(execution.id):
+        if execution.last_seq >= LONG_HISTORY and self._desk.in_company() and not self._desk.ran_here(execution.id):
             self.left = True
             return None
         key = (execution.kind, execution.version)
@@ -237,12 +241,15 @@ class Tally:
             request = session.request
             if key not in request.builds or execution.queue not in session.queues or request.org != execution.org:
                 continue
-            if session.takes_nothing or session_id in self.retired:
+            if session.draining or session.paused or session.ordered or session_id in self.retired:
                 continue
-            if not self.may_suspect(session, execution):
+            if execution.crashes and not self.may_suspect(session, execution):
                 continue
-            if self.has_turn_slot(session) and not self.more_turns.get(session_id, session.more_turns):
-                self.turn_taken(session_id, execution)
+            taken = self._turns.get(session_id, 0)
+            if session.free_turns > taken and not self.more_turns.get(session_id, session.more_turns):
+                self._turns[session_id] = taken + 1
+                if execution.crashes >= self._desk.suspect_from:
+                    self._suspects[session_id] = execution.id
                 return session_id
             self.unplaced_turns.setdefault(session_id, []).append(execution)
         return None
@@ -253,10 +260,13 @@ class Tally:
         for session_id, session in self._desk.sessions.items():
             if task.kind not in session.task_kinds or task.queue not in session.queues:
                 continue
-            if session.takes_nothing or session_id in self.retired or session.request.org != task.org:
+            if session.draining or session.paused or session.ordered or session_id in self.retired:
                 continue
-            if self.has_task_slot(session) and not self.more_tasks.get(session_id, session.more_tasks):
-                self.task_taken(session_id)
+            if session.request.org != task.org:
+                continue
+            taken = self._tasks.get(session_id, 0)
+            if session.free_tasks > taken and not self.more_tasks.get(session_id, session.more_tasks):
+                self._tasks[session_id] = taken + 1
                 return session_id
             self.unplaced_tasks.setdefault(session_id, []).append(task)
         return None
@@ -291,8 +301,10 @@ class Tally:
 
     def turn_done(self, session: str, execution: Execution) -> None:
         self._turns[session] = self._turns.get(session, 0) - 1
-        self._ended.append((session, execution.id))
-        self.cleared(session, execution)
+        self._ended.setdefault(session, []).append(execution.id)
+        held = self._desk.sessions.get(session)
+        if self._suspects or (held is not None and held.suspect is not None):
+            self.cleared(session, execution)
 
     def alive(self, session: str) -> None:
         """The session has sent a heartbeat. A suspect that it held at the last one, too, is none: what takes long is a
@@ -317,10 +329,10 @@ class Tally:
 
     def apply(self) -> None:
         """The decision is committed."""
-        for session_id, execution_id in self._ended:
+        for session_id, execution_ids in self._ended.items():
             ended = self._desk.sessions.get(session_id)
             if ended is not None:
-                ended.remember(execution_id)
+                ended.remember(execution_ids)
         for session_id, session in self._desk.sessions.items():
             session.free_turns -= self._turns.get(session_id, 0)
             session.free_tasks -= self._tasks.get(session_id, 0)

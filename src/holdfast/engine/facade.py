@@ -73,8 +73,7 @@ Answer = TypeVar("Answer")
 
 
 def _generator() -> Callable[[], int]:
-    bits = random.Random().getrandbits  # noqa: S311 - see its use
-    return lambda: bits(64)
+    return partial(random.Random().getrandbits, 64)  # noqa: S311 - see its use
 
 
 class LocalEngine:
@@ -152,8 +151,7 @@ class LocalEngine:
             self.desk.close(session, SessionLost(f"worker session {session} had expired"))
             self.queries.lost(session)
         for first in range(0, len(effects.closed), portion):
-            for key, outcome in effects.closed[first : first + portion]:
-                self.outcomes.closed(key, outcome)
+            self.outcomes.closed(effects.closed[first : first + portion])
             yield
         self.updates.committed(effects.appended)
         self.feeds.committed(effects.appended, effects.orgs)
@@ -176,7 +174,7 @@ class LocalExecutions:
         self._check_start(request)
         if self._engine.tracing is not None:
             request = stamped(request, self._engine.tracing)
-        return self._engine.run(Start(request), using)
+        return self._submit(Start(request)) if using is None else self._engine.run(Start(request), using)
 
     def signal(self, request: ex.SignalWorkflow, using: Any = None) -> Awaitable[ex.SignalResponse]:
         check_name(request.workflow_execution_id, "workflow_execution_id")
@@ -190,7 +188,8 @@ class LocalExecutions:
         self._check_signal(request)
         if self._engine.tracing is not None:
             request = stamped(request, self._engine.tracing)
-        return self._engine.run(SignalWithStartWorkflow(request), using)
+        operation = SignalWithStartWorkflow(request)
+        return self._submit(operation) if using is None else self._engine.run(operation, using)
 
     def cancel(self, request: ex.CancelExecution) -> asyncio.Future[ex.Changed]:
         check_name(request.workflow_execution_id, "workflow_execution_id")
@@ -371,22 +370,23 @@ class LocalExecutions:
         return await self._engine.mailboxes.bury(request, execution)
 
     async def outcome(self, org: str, execution_id: str) -> ex.Outcome:
-        recent = self._engine.outcomes.recent((org, execution_id))
+        outcomes, key = self._engine.outcomes, (org, execution_id)
+        known_open = outcomes.known_open(key)
+        recent = None if known_open else outcomes.recent(key)
         if recent is not None:
             return recent
-        loop = asyncio.get_running_loop()
         # Wait first, look second: an end between the two is then seen by one of them.
-        waiter = self._engine.outcomes.wait((org, execution_id), loop)
+        waiter = outcomes.wait(key, asyncio.get_running_loop())
         try:
-            if self._engine.outcomes.known_open((org, execution_id)):
-                return await waiter
-            execution = await self.get(org, execution_id)
-            if not execution.is_open:
-                last = await self._store.last_events(org, [execution_id])
-                return ex.Outcome(execution.status, last[execution_id])
+            if not known_open:
+                execution = await self.get(org, execution_id)
+                if not execution.is_open:
+                    last = await self._store.last_events(org, [execution_id])
+                    return ex.Outcome(execution.status, last[execution_id])
             return await waiter
         finally:
-            self._engine.outcomes.forget((org, execution_id), waiter)
+            if not waiter.done() or waiter.cancelled():
+                outcomes.forget(key, waiter)
 
     async def list(self, request: ex.ListExecutions) -> ex.ExecutionPage:
         self._page(request.limit)
@@ -421,14 +421,20 @@ class LocalExecutions:
         check_not_reserved(request.kind)
         check_name(request.queue, "queue")
         check_priority(request.priority)
-        for field in ("workflow_id", "version", "request_id"):
-            if getattr(request, field) is not None:
-                check_name(getattr(request, field), field)
-        for key, value in (request.metadata or {}).items():
-            check_text(key, "metadata")
-            check_text(value, "metadata")
-        check_timeout(request.execution_timeout_s, "execution_timeout")
-        check_timeout(request.ttl_s, "idempotency_key_ttl")
+        if request.workflow_id is not None:
+            check_name(request.workflow_id, "workflow_id")
+        if request.version is not None:
+            check_name(request.version, "version")
+        if request.request_id is not None:
+            check_name(request.request_id, "request_id")
+        if request.metadata:
+            for key, value in request.metadata.items():
+                check_text(key, "metadata")
+                check_text(value, "metadata")
+        if request.execution_timeout_s is not None:
+            check_timeout(request.execution_timeout_s, "execution_timeout")
+        if request.ttl_s is not None:
+            check_timeout(request.ttl_s, "idempotency_key_ttl")
         check_payload(request.input, "input", self._limits)
 
     def _check_signal(self, request: ex.SignalWorkflow | ex.SignalWithStart) -> None:
@@ -521,8 +527,9 @@ class LocalUpkeep:
             found = await store.executions(org, [key[1] for key in outcomes.awaited if key[0] == org])
             closed = [execution for execution in found.values() if not execution.is_open]
             last = await store.last_events(org, [execution.id for execution in closed])
-            for execution in closed:
-                outcomes.closed((org, execution.id), ex.Outcome(execution.status, last[execution.id]))
+            outcomes.closed(
+                ((org, execution.id), ex.Outcome(execution.status, last[execution.id])) for execution in closed
+            )
 
     async def recover(self, org: str) -> RecoveryReport:
         report = await recover(self._engine.queue, self._engine.store, org)

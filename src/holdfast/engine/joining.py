@@ -18,9 +18,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from holdfast.config import EngineConfig
+from holdfast.engine.idempotency import decide_once
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules.workspace import Entropy, Workspace
-from holdfast.engine.unit_of_work import decide_operation, plan_operation
+from holdfast.engine.unit_of_work import plan_operation
 from holdfast.engine.workers.claim import Claim
 from holdfast.errors import EngineStopped, HoldfastError
 from holdfast.model.executions import Execution, TaskRow
@@ -80,12 +81,12 @@ class JoinedOperation(Generic[Answer]):
 
     def plan(self) -> LoadPlan:
         plan = LoadPlan(retained_per_key=self._config.limits.events_per_key)
-        plan_operation(self._operation, plan)
+        self._once = plan_operation(self._operation, plan)
         return plan
 
     def decide(self, loaded: Loaded) -> Changes:
         ws = Workspace(loaded, self._config, Nowhere(), self._entropy)
-        self.answer = decide_operation(self._operation, ws)
+        self.answer = decide_once(self._operation, ws) if self._once else self._operation.decide(ws)
         self.due_at = ws.due_at
         return ws.changes
 

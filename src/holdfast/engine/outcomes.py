@@ -56,15 +56,16 @@ class Outcomes:
             if not futures:
                 del self._waiting[key]
 
-    def closed(self, key: Key, outcome: Outcome) -> None:
-        self._open.discard(key)
-        waiting = self._waiting.pop(key, None)
-        if waiting is None:
-            self._remember(key, outcome)
-            return
-        for future in waiting:
-            if not future.done():
-                future.set_result(outcome)
+    def closed(self, ends: Iterable[tuple[Key, Outcome]]) -> None:
+        for key, outcome in ends:
+            self._open.discard(key)
+            waiting = self._waiting.pop(key, None)
+            if waiting is None:
+                self._remember(key, outcome)
+                continue
+            for future in waiting:
+                if not future.done():
+                    future.set_result(outcome)
 
     def _remember(self, key: Key, outcome: Outcome) -> None:
         """For whoever asks a little later."""

@@ -18,7 +18,7 @@ from holdfast.model.executions import Execution, TaskRow
 from holdfast.store.protocol import LoadPlan, TaskClaim, TaskKey, TurnClaim
 
 MOST = 1_000
-Leaves = Callable[[str, int, int], bool]
+Clock = Callable[[], int]
 
 
 class Refill:
@@ -26,13 +26,10 @@ class Refill:
 
     __slots__ = ("_session", "_task_index", "_task_limit", "_tasks", "_turn_index", "_turn_limit", "_turns")
 
-    def __init__(
-        self, desk: Desk, session: Session, plan: LoadPlan, freed: tuple[int, int], leaves: Leaves | None
-    ) -> None:
+    def __init__(self, desk: Desk, session: Session, plan: LoadPlan, freed: tuple[int, int], now: Clock) -> None:
         self._session = session
         request = session.request
         freed_turns, freed_tasks = freed
-        queues = desk.open_queues(session)
         self._turn_limit = self._task_limit = 0
         if session.more_turns and request.builds:
             self._turn_limit = min(max(session.free_turns, 0) + freed_turns, MOST)
@@ -44,17 +41,19 @@ class Refill:
             plan.turn_claims.append(
                 TurnClaim(
                     request.org,
-                    queues,
+                    desk.open_queues(session),
                     request.builds,
                     self._turn_limit,
-                    leaves,
+                    desk.leaver(now),
                     suspect_from=desk.suspect_from,
                     suspects=int(session.suspect is None),
                 )
             )
         if self._task_limit:
             self._task_index = len(plan.task_claims)
-            plan.task_claims.append(TaskClaim(request.org, queues, request.task_kinds, self._task_limit))
+            plan.task_claims.append(
+                TaskClaim(request.org, desk.open_queues(session), request.task_kinds, self._task_limit)
+            )
 
     def begin(self, ws: Workspace, tally: Tally) -> None:
         """Before the operations. If nothing older is left waiting, they may place their work at once."""
@@ -123,12 +122,9 @@ def _give_task(ws: Workspace, tally: Tally, session: Session, task: TaskRow) -> 
     return True
 
 
-def plan_refills(
-    desk: Desk, plan: LoadPlan, freed_turns: int, freed_tasks: int, now: Callable[[], int]
-) -> list[Refill]:
-    leaves = desk.leaver(now)
+def plan_refills(desk: Desk, plan: LoadPlan, freed_turns: int, freed_tasks: int, now: Clock) -> list[Refill]:
     return [
-        Refill(desk, session, plan, (freed_turns, freed_tasks), leaves)
+        Refill(desk, session, plan, (freed_turns, freed_tasks), now)
         for session in desk.sessions.values()
         if not session.takes_nothing
     ]

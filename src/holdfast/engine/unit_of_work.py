@@ -12,8 +12,11 @@ import asyncio
 import concurrent.futures
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from typing import Any, Protocol, TypeVar
+
+import msgspec
 
 from holdfast.config import EngineConfig
 from holdfast.contract.workers import News, TurnWork, Work
@@ -26,7 +29,6 @@ from holdfast.engine.refill import plan_refills
 from holdfast.engine.rules.workspace import Entropy, Workspace
 from holdfast.errors import EngineStopped, HoldfastError, StorageFull
 from holdfast.model.events import TurnEvent
-from holdfast.model.executions import Execution
 from holdfast.model.values import Token
 from holdfast.store.protocol import Changes, Loaded, LoadPlan
 
@@ -41,25 +43,19 @@ LARGE = 128
 """A batch of so many is large enough: what every transaction costs is little beside what its rows cost."""
 
 
-class Member:
+_org = attrgetter("org")
+_org_and_id = attrgetter("org", "id")
+
+
+class Member(msgspec.Struct, eq=False):
     """An operation and whoever waits for its answer."""
 
-    __slots__ = ("answer", "future", "operation", "refusal")
-
-    def __init__(self, operation: Operation[Any, Any], future: AnyFuture) -> None:
-        self.operation = operation
-        self.future = future
-        self.answer: Any = None
-        self.refusal: BaseException | None = None
-
-    def settle(self) -> None:
-        future = self.future
-        if future.done():
-            return
-        if self.refusal is None:
-            future.set_result(self.answer)
-        else:
-            future.set_exception(self.refusal)
+    operation: Operation[Any, Any]
+    future: AnyFuture
+    once: bool = False
+    """Whether its request carries an idempotency key; known when it is planned."""
+    answer: Any = None
+    refusal: BaseException | None = None
 
 
 class Effects:
@@ -73,33 +69,34 @@ class Effects:
         self.delivered = ws.delivered
         self.appended = ws.appended
         self.changes = ws.changes
-        self.opened = [(execution.org, execution.id) for execution in ws.changes.new_executions]
+        self.opened: list[tuple[str, str]] = list(map(_org_and_id, ws.changes.new_executions))
         self.orgs = _orgs(ws.changes)
         self.due_at = ws.due_at
         self.work: list[tuple[str, Work]] = []
-        for execution in ws.granted.values():
-            self._hand_over(execution, ws)
+        self._hand_over(ws)
         for execution in ws.told.values():
             if execution.id not in ws.granted and execution.ready is not None and execution.ready.worker is not None:
                 tail = tuple(event for event in ws.appended[execution.id] if not isinstance(event.body, TurnEvent))
                 self.work.append((execution.ready.worker, News(execution.id, execution.last_seq, tail)))
         self.work.extend(ws.work)
 
-    def _hand_over(self, execution: Execution, ws: Workspace) -> None:
-        ready = execution.ready
-        if ready is None or ready.worker is None:
-            return
-        work = TurnWork(
-            execution.id,
-            execution.workflow_id,
-            execution.kind,
-            execution.version,
-            Token(execution.epoch, execution.nonce),
-            execution.last_seq,
-            tuple(ws.appended.get(execution.id, ())),
-            ready.since_at,
-        )
-        self.work.append((ready.worker, work))
+    def _hand_over(self, ws: Workspace) -> None:
+        appended = ws.appended
+        for execution_id, execution in ws.granted.items():
+            ready = execution.ready
+            if ready is None or ready.worker is None:
+                continue
+            work = TurnWork(
+                execution_id,
+                execution.workflow_id,
+                execution.kind,
+                execution.version,
+                Token(execution.epoch, execution.nonce),
+                execution.last_seq,
+                tuple(appended.get(execution_id, ())),
+                ready.since_at,
+            )
+            self.work.append((ready.worker, work))
 
 
 class Audience(Protocol):
@@ -114,15 +111,21 @@ class Audience(Protocol):
 
 def _orgs(changes: Changes) -> set[str]:
     """Whose executions are not as they were."""
-    orgs = {execution.org for execution in changes.new_executions}
-    orgs.update(execution.org for execution in changes.changed_executions.values())
-    orgs.update(execution.org for execution in changes.ready.values())
+    orgs = set(map(_org, changes.new_executions))
+    orgs.update(map(_org, changes.changed_executions.values()))
+    orgs.update(map(_org, changes.ready.values()))
     return orgs
 
 
-def _settle_all(members: list[Member]) -> None:
+def _settle_all(members: Iterable[Member]) -> None:
     for member in members:
-        member.settle()
+        future = member.future
+        if future.done():
+            continue
+        if member.refusal is None:
+            future.set_result(member.answer)
+        else:
+            future.set_exception(member.refusal)
 
 
 class OperationBatch:
@@ -136,13 +139,12 @@ class OperationBatch:
 
     def plan(self) -> LoadPlan:
         plan = LoadPlan(retained_per_key=self._queue.config.limits.events_per_key)
-        freed = {"turn": 0, "task": 0}
+        freed = []
         for member in self._members:
             operation = member.operation
-            plan_operation(operation, plan)
-            if operation.FREES:
-                freed[operation.FREES] += 1
-        self._refills = plan_refills(self._queue.desk, plan, freed["turn"], freed["task"], self._queue.now)
+            member.once = plan_operation(operation, plan)
+            freed.append(operation.FREES)
+        self._refills = plan_refills(self._queue.desk, plan, freed.count("turn"), freed.count("task"), self._queue.now)
         return plan
 
     def decide(self, loaded: Loaded) -> Changes:
@@ -154,7 +156,7 @@ class OperationBatch:
         for member in self._members:
             operation = member.operation
             try:
-                member.answer = decide_operation(operation, ws)
+                member.answer = decide_once(operation, ws) if member.once else operation.decide(ws)
                 member.refusal = None
             except HoldfastError as refusal:
                 member.refusal = refusal
@@ -213,18 +215,13 @@ class OperationBatch:
         return [self._queue.make_batch(self._queue, members) for members in parts if members]
 
 
-def plan_operation(operation: Operation[Any, Any], plan: LoadPlan) -> None:
-    """What the operation needs, and whether its request was made before."""
+def plan_operation(operation: Operation[Any, Any], plan: LoadPlan) -> bool:
+    """What the operation needs. Whether its request may have been made before: then `decide_once` decides it."""
     operation.plan(plan)
-    if operation.ANSWER is not None and operation.request.request_id is not None:
-        plan.requests.add((operation.request.org, operation.request.request_id))
-
-
-def decide_operation(operation: Operation[Any, Answer], ws: Workspace) -> Answer:
-    if operation.ANSWER is not None and operation.request.request_id is not None:
-        answer: Answer = decide_once(operation, ws)
-        return answer
-    return operation.decide(ws)
+    if operation.ANSWER is None or operation.request.request_id is None:
+        return False
+    plan.requests.add((operation.request.org, operation.request.request_id))
+    return True
 
 
 class OperationQueue:
@@ -271,7 +268,7 @@ class OperationQueue:
         while self._waiting:
             member = self._waiting.popleft()
             member.refusal = EngineStopped()
-            member.settle()
+            _settle_all([member])
 
     def submit(self, operation: Operation[Any, Answer]) -> asyncio.Future[Answer]:
         loop = self._loop
@@ -300,9 +297,7 @@ class OperationQueue:
         if self._leftovers is not None:
             # Half of a crowd: the others are written while these run, or all of them would wait for all.
             limit = min(limit, max(LARGE, (len(waiting) + 1) // 2))
-        members: list[Member] = []
-        while waiting and len(members) < limit:
-            members.append(waiting.popleft())
+        members = [waiting.popleft() for _ in range(min(limit, len(waiting)))]
         self.taken += len(members)
         return self.make_batch(self, members)
 

@@ -24,6 +24,8 @@ class State(StrEnum):
     CONTINUED = "CONTINUED"
 
 
+OPEN = State.OPEN
+"""To ask an enumeration for one of its members is slow, and this one is asked for again and again."""
 OPEN_STATES = frozenset({State.OPEN, State.STUCK})
 
 
@@ -125,7 +127,7 @@ class Execution(msgspec.Struct, kw_only=True):
 
     @property
     def status(self) -> Status:
-        if self.state is not State.OPEN:
+        if self.state is not OPEN:
             return CLOSED_STATUS[self.state]
         if self.ready is None:
             return Status.WAITING

@@ -42,7 +42,8 @@ def encode(value: Any, *, field: str, limit: int = DEFAULT_LIMIT_BYTES) -> Raw:
     except Exception as error:  # a user's serializer may raise anything; all of it means the same
         raise _not_encodable(value, field, error) from error
     # msgspec and pydantic write NaN and the infinities as null, which would come back as None.
-    if b"null" in data:
+    # `in` would try it as a number first, and make an exception of that.
+    if data.find(b"null") >= 0:
         _refuse_non_finite(value, field)
     if len(data) > limit:
         raise PayloadTooLarge(
@@ -67,6 +68,8 @@ def split_args(args: tuple[Any, ...], *, limit: int = DEFAULT_LIMIT_BYTES) -> tu
 def decode(raw: Raw | bytes, type_hint: Any = Any, *, field: str) -> Any:
     """The value in `raw` as `type_hint`; `field` is what errors call it."""
     try:
+        if type(type_hint) is type:  # plain classes, the commonest, can always be looked up
+            return _cached_decoder(type_hint)(raw)
         return (_DECODE_ANY if type_hint is Any else _decoder_for(type_hint))(raw)
     except Exception as error:  # a user's validator may raise anything; all of it means the same
         raise _not_decodable(type_hint, field, error) from error

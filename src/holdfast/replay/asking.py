@@ -22,7 +22,6 @@ class Asking:
     """The state of a program's asks and the methods that change it."""
 
     __slots__ = (
-        "_conditions",
         "_error",
         "_journal",
         "_made",
@@ -42,6 +41,7 @@ class Asking:
         "dead",
         "ended",
         "frozen",
+        "watched",
     )
 
     _program: Program
@@ -55,7 +55,8 @@ class Asking:
         self._up_to = 0
         self._signals: dict[str, deque[tuple[int, Payload]]] = {}
         self._waiters: dict[str, deque[Any]] = {}
-        self._conditions: dict[Any, None] | None = None
+        self.watched: dict[Any, None] | None = None
+        """Conditions, in order of creation."""
         self._unclaimed: list[e.EventReceived] | None = None
         self._slots: dict[tuple[str, int], Any] = {}
         self._steps: dict[int, StepRequest] = {}
@@ -92,13 +93,14 @@ class Asking:
         return self.dead or self.ended or self._error is not None
 
     def check_alive(self) -> None:
-        if self._stopped:
+        if self.dead or self.ended or self._error is not None:
             raise Evicted
         if self.frozen:
             raise QueryNotReadOnly
 
     def _next(self, kind: str) -> int:
-        self.check_alive()
+        if self.dead or self.ended or self._error is not None or self.frozen:
+            self.check_alive()  # says which
         number = self._made[kind] = self._made.get(kind, 0) + 1
         return number
 
@@ -133,7 +135,7 @@ class Asking:
 
     def request_step(self, name: str, run: Any, retry: RetryPolicy, line: str, slot: Slot) -> int:
         number = self._next("step")
-        step = self._steps[number] = StepRequest(number, name, run, retry=retry, up_to=self._up_to, line=line)
+        step = self._steps[number] = StepRequest(number, name, run, retry, self._up_to, line)
         self._unstarted.append(step)
         self._slots["step", number] = slot
         return number
@@ -169,7 +171,6 @@ class Asking:
         """Nobody wants the outcome any more, and it can't be taken back."""
         self._slots.pop((kind, number), None)
 
-    @property
     def awaits_outcomes(self) -> bool:
         return bool(self._slots)
 
@@ -181,18 +182,18 @@ class Asking:
 
     def watch(self, condition: Any) -> None:
         self.check_alive()
-        if self._conditions is None:
-            self._conditions = {}
-        self._conditions[condition] = None
+        if self.watched is None:
+            self.watched = {}
+        self.watched[condition] = None
 
     def unwatch(self, condition: Any) -> None:
-        if self._conditions is not None:
-            self._conditions.pop(condition, None)
+        if self.watched is not None:
+            self.watched.pop(condition, None)
 
     @property
     def conditions(self) -> tuple[Any, ...]:
         """In order of creation. They alone keep no program alive: something else has to make one true."""
-        return tuple(self._conditions) if self._conditions else ()
+        return tuple(self.watched) if self.watched else ()
 
     # --- promises, events, broadcasts ---
 

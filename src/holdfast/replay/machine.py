@@ -30,23 +30,24 @@ MAX_WAITS = 50
 class Machine(Asking):
     """Feeds a program and collects what it asks for; see the module's text. What it may ask for is in `Asking`."""
 
-    __slots__ = ("_undelivered", "former", "now", "replaying", "started")
+    __slots__ = ("former", "news", "now", "replaying", "started")
 
     def __init__(self, make_program: Callable[[Machine], Program]) -> None:
-        super().__init__()
+        Asking.__init__(self)
         self.now = 0
         self.replaying = False
         self.started: e.WorkflowStarted | None = None
         self.former: deque[str] | None = None
         """The executions it still has to live through before it is its own: one for each reset ahead."""
-        self._undelivered: list[e.HistoryEvent] = []
+        self.news: list[e.HistoryEvent] = []
+        """What the next turn will deliver. Nothing is news to a program that has ended."""
         self._program = make_program(self)
 
     # --- for the host ---
 
     @property
     def has_news(self) -> bool:
-        return bool(self._undelivered) and not self.ended
+        return bool(self.news)
 
     @property
     def up_to(self) -> int:
@@ -59,8 +60,8 @@ class Machine(Asking):
 
     def feed(self, event: e.HistoryEvent) -> None:
         """An event for the next turn. Rows a turn has written, other than finished steps, are no news to it."""
-        if type(event.body) in _DELIVER:
-            self._undelivered.append(event)
+        if not self.ended and type(event.body) in _DELIVER:
+            self.news.append(event)
 
     def replay(self, history: Sequence[e.HistoryEvent]) -> None:
         """Recreate every recorded turn; what no recorded turn has seen is left for the next live one."""
@@ -90,11 +91,12 @@ class Machine(Asking):
         finally:
             self.replaying = False
             self._journal = None
-        self._undelivered.extend(news[seen:])
+        if not self.ended:
+            self.news.extend(news[seen:])
 
     def turn(self) -> TurnResult:
         """Deliver everything there is as one live turn."""
-        batch, self._undelivered = self._undelivered, []
+        batch, self.news = self.news, []
         up_to = batch[-1].seq
         fresh = self._turn = TurnResult(up_to)
         self._run_turn(up_to, batch)
@@ -107,17 +109,18 @@ class Machine(Asking):
     def unstarted_steps(self) -> list[StepRequest]:
         """Steps wanted and not yet handed out, in order. One whose outcome was never recorded runs again after a
         replay."""
+        if not self._unstarted:
+            return []
         found = [step for step in self._unstarted if step.step_no in self._steps]
         self._unstarted = []
         return found
 
-    @property
     def wants_steps(self) -> bool:
         return bool(self._unstarted)
 
     def waits(self) -> tuple[Wait, ...]:
         """What the program is blocked on, for people; the first fifty."""
-        if not self._slots and len(self._waiters) == 1 and not self._conditions:
+        if not self._slots and len(self._waiters) == 1 and not self.watched:
             ((name, waiters),) = self._waiters.items()
             return tuple(Wait("signal", name, 0, waiter.line) for waiter in waiters)
         found = [
@@ -134,7 +137,7 @@ class Machine(Asking):
 
     def unread(self) -> tuple[int, ...]:
         """The numbers of the signals that were seen but never taken."""
-        return tuple(sorted(seq for queue in self._signals.values() for seq, _ in queue))
+        return tuple(sorted(seq for queue in self._signals.values() for seq, _ in queue)) if self._signals else ()
 
     def close(self) -> None:
         if not self.dead:
@@ -148,39 +151,49 @@ class Machine(Asking):
     def _run_turn(self, up_to: int, batch: list[e.HistoryEvent]) -> None:
         self._up_to = up_to
         for event in batch:
-            if type(event.body) is e.SignalReceived:
-                queue = self._signals.setdefault(event.body.signal_name, deque())
-                queue.append((event.seq, event.body.signal_value))
-            elif type(event.body) is e.WorkflowReset:
-                self._move(event.body)
+            body = event.body
+            if type(body) is e.SignalReceived:
+                queue = self._signals.setdefault(body.signal_name, deque())
+                queue.append((event.seq, body.signal_value))
+            elif type(body) is e.WorkflowReset:
+                self._move(body)
         for event in batch:
-            if self.ended:
-                break
-            self._deliver(event)
-        if not self.ended:
+            closing = self._deliver(event)
+            if closing is not None:
+                self._end(closing)
+                return
+        if self._state_changes or self._metadata_changes:
             self._show_changes()
 
-    def _deliver(self, event: e.HistoryEvent) -> None:
-        deliver = _DELIVER.get(type(event.body))
-        if deliver is None:
-            return
-        # A finished step carries its own time: a turn run ahead has to know it before the commit gives the row its own.
-        at = getattr(event.body, "finished_at", 0) or event.at
-        self.now = max(self.now, at)
-        getattr(self, deliver)(event)
+    def _deliver(self, event: e.HistoryEvent) -> c.Command | None:
+        deliver = _DELIVER[type(event.body)]
+        at = event.at
+        if deliver is _ON_STEP:
+            # It carries its own time: a turn run ahead has to know it before the commit gives the row its own.
+            at = event.body.finished_at or at  # type: ignore[attr-defined]  # delivered by type
+        if at > self.now:  # noqa: PLR1730 - a call of `max` costs five times as much
+            self.now = at
+        deliver(self, event)
         closing = self._program.run()
-        self._raise_if(self._error)
-        if closing is not None:
+        if self._error is not None:
+            raise self._error
+        return closing
+
+    def _end(self, closing: c.Command) -> None:
+        if self._state_changes or self._metadata_changes:
             self._show_changes()
-            self.ended = True
-            self._turn.closing = True
-            self._raise_if(self._record(closing))
+        self.ended = True
+        self._turn.closing = True
+        error = self._record(closing)
+        if error is not None:
+            raise error
 
     def _on_started(self, event: e.HistoryEvent) -> None:
         assert isinstance(event.body, e.WorkflowStarted), "delivered by type"
         self.started = event.body
         # One that was to begin later lives from then on, not from the call that asked for it.
-        self.now = max(self.now, event.body.start_at or 0)
+        if event.body.start_at is not None:
+            self.now = max(self.now, event.body.start_at)
         self._program.start(event.body)
 
     def _on_signal(self, event: e.HistoryEvent) -> None:
@@ -264,7 +277,7 @@ _KEYS: dict[type[Any], tuple[str, str]] = {
 }
 
 
-_DELIVER: dict[type[Any], str] = {
+_HANDLERS: dict[type[Any], str] = {
     e.WorkflowStarted: "_on_started",
     e.SignalReceived: "_on_signal",
     e.TimerFired: "_on_outcome",
@@ -285,3 +298,7 @@ _DELIVER: dict[type[Any], str] = {
     e.CancelRequested: "_on_cancel",
     e.WorkflowReset: "_on_reset",
 }
+_DELIVER: dict[type[Any], Callable[[Machine, e.HistoryEvent], None]] = {
+    kind: vars(Machine)[name] for kind, name in _HANDLERS.items()
+}
+_ON_STEP = _DELIVER[e.StepCompleted]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+import msgspec
+
 from holdfast.model import commands as c
 from holdfast.model import events as e
 from holdfast.model.values import Payload, RetryPolicy
@@ -69,29 +71,23 @@ class WaitSlot(Slot, Protocol):
         ...
 
 
-class StepRequest:
+class StepRequest(msgspec.Struct):
     """A step the program wants run. `run` is the front-end's own business."""
 
-    __slots__ = ("line", "name", "retry", "run", "step_no", "up_to")
-
-    def __init__(self, step_no: int, name: str, run: Any, *, retry: RetryPolicy, up_to: int, line: str) -> None:
-        self.step_no = step_no
-        self.name = name
-        self.run = run
-        self.retry = retry
-        self.up_to = up_to
-        self.line = line
+    step_no: int
+    name: str
+    run: Any
+    retry: RetryPolicy
+    up_to: int
+    line: str
 
 
-class TurnResult:
+class TurnResult(msgspec.Struct):
     """What a live turn did. `dropped_steps` are no longer wanted; `refused` are signals no handler could read: number
     and reason."""
 
-    __slots__ = ("closing", "commands", "dropped_steps", "refused", "up_to")
-
-    def __init__(self, up_to: int) -> None:
-        self.up_to = up_to
-        self.commands: list[c.Command] = []
-        self.dropped_steps: list[int] = []
-        self.refused: list[tuple[int, str]] = []
-        self.closing = False
+    up_to: int
+    commands: list[c.Command] = []
+    dropped_steps: list[int] = []
+    refused: list[tuple[int, str]] = []
+    closing: bool = False

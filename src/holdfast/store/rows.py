@@ -28,6 +28,7 @@ from holdfast.model.executions import (
 from holdfast.model.values import NULL, Failure, RetryPolicy, TaskTimeouts, Wait
 
 HEAD_COLUMNS: Final = tuple(name for name in Execution.__struct_fields__ if name != "ready")
+_HEAD_WIDTH: Final = len(HEAD_COLUMNS)
 TASK_COLUMNS: Final = TaskRow.__struct_fields__
 REQUEST_COLUMNS: Final = RequestRow.__struct_fields__
 
@@ -59,6 +60,39 @@ def head_to_row(e: Execution) -> Row:
         e.priority,
         str(e.state),
         e.created_at,
+        e.updated_at,
+        e.closed_at or 0,
+        e.last_seq,
+        e.seen_seq,
+        e.call_seq,
+        e.signal_count,
+        e.open_tasks,
+        e.open_timers,
+        e.open_children,
+        e.open_waits,
+        e.epoch,
+        e.nonce,
+        e.crashes,
+        e.close_rounds,
+        1 if e.cancel_requested else 0,
+        _text(e.waiting_for) if e.waiting_for else "",
+        _text(e.stuck) if e.stuck is not None else "",
+        _text(e.metadata) if e.metadata is not None else "",
+        e.parent_id or "",
+        e.child_no,
+        e.on_parent_close or "",
+        e.successor or "",
+    )
+
+
+def turn_to_row(e: Execution) -> Row:
+    """What changes of a head when its state does."""
+    return (
+        e.id,
+        e.version,
+        e.queue,
+        e.priority,
+        str(e.state),
         e.updated_at,
         e.closed_at or 0,
         e.last_seq,
@@ -123,20 +157,67 @@ def ready_to_row(e: Execution, ready: Ready) -> Row:
 
 def row_to_head(row: Row) -> Execution:
     """The columns of a head, then those of its ready row."""
-    *head, since_at, not_before_at, worker, news, avoid_build = row
-    fields = dict(zip(HEAD_COLUMNS, head, strict=True))
-    fields["state"] = _STATES[fields["state"]]
-    fields["cancel_requested"] = fields["cancel_requested"] == 1
-    fields["waiting_for"] = _decode_waits(fields["waiting_for"] or "[]")
-    if fields["stuck"] is not None:
-        fields["stuck"] = _decode_stuck(fields["stuck"])
-    if fields["metadata"] is not None:
-        fields["metadata"] = _decode_metadata(fields["metadata"])
-    if since_at is not None:
-        fields["ready"] = Ready(
-            since_at=since_at, not_before_at=not_before_at, worker=worker, news=news == 1, avoid_build=avoid_build
-        )
-    return Execution(**fields)
+    head = row_to_bare_head(row[:_HEAD_WIDTH])
+    if row[_HEAD_WIDTH] is not None:
+        head.ready = row_to_ready(*row[_HEAD_WIDTH:])
+    return head
+
+
+def row_to_bare_head(row: Row) -> Execution:
+    """Without its ready row. Most of a head is as it began: what is not given need not be set."""
+    execution_id, org, workflow_id, kind, version, queue, priority, state, created_at, updated_at = row[:10]
+    closed_at, last_seq, seen_seq, epoch, nonce = row[10], row[11], row[12], row[19], row[20]
+    head = Execution(
+        id=execution_id,
+        org=org,
+        workflow_id=workflow_id,
+        kind=kind,
+        version=version,
+        queue=queue,
+        priority=priority,
+        state=_STATES[state],
+        created_at=created_at,
+        updated_at=updated_at,
+        last_seq=last_seq,
+        epoch=epoch,
+        nonce=nonce,
+    )
+    if closed_at is not None:
+        head.closed_at = closed_at
+    if seen_seq:
+        head.seen_seq = seen_seq
+    counts, rest = row[13:19], row[21:]
+    if any(counts):
+        head.call_seq, head.signal_count, head.open_tasks, head.open_timers, *more = counts
+        head.open_children, head.open_waits = more
+    if any(rest):
+        _set_rest(head, rest)
+    return head
+
+
+def _set_rest(head: Execution, rest: Row) -> None:
+    crashes, close_rounds, cancel_requested, waiting_for, stuck, metadata, *family = rest
+    head.crashes = crashes
+    head.close_rounds = close_rounds
+    head.cancel_requested = cancel_requested == 1
+    if waiting_for:
+        head.waiting_for = _decode_waits(waiting_for)
+    if stuck is not None:
+        head.stuck = _decode_stuck(stuck)
+    if metadata is not None:
+        head.metadata = _decode_metadata(metadata)
+    head.parent_id, head.child_no, head.on_parent_close, head.successor = family
+
+
+def row_to_ready(since_at: int, not_before_at: int, worker: str | None, news: Any, avoid_build: str | None) -> Ready:
+    ready = Ready(since_at=since_at, worker=worker)
+    if not_before_at:
+        ready.not_before_at = not_before_at
+    if news:
+        ready.news = True
+    if avoid_build is not None:
+        ready.avoid_build = avoid_build
+    return ready
 
 
 def event_to_row(execution_id: str, event: HistoryEvent) -> Row:

@@ -57,10 +57,10 @@ class Pulse:
 
     def turn_begins(self, work: Work) -> None:
         self._turn = (work, time.monotonic())
+        self._warned = False
 
     def turn_ends(self) -> None:
         self._turn = None
-        self._warned = False
 
     def _beat_on(self) -> None:
         lease_s = self._host.config.lease_s

@@ -37,6 +37,7 @@ class Host:
     __slots__ = (
         "config",
         "draining",
+        "gone",
         "held",
         "loop",
         "nothing_held",
@@ -76,6 +77,8 @@ class Host:
         self.nothing_held: asyncio.Event
         self.loop: asyncio.AbstractEventLoop
         self.threads: BodyThreads
+        self.gone: Callable[[str], None]
+        """To be called when nothing is left of an execution here."""
         self.rested: Callable[[], None]
         """To be called when an execution has gone back to waiting: its program may be one too many to keep."""
 
@@ -83,11 +86,8 @@ class Host:
         """What the tokens of an execution's promises are made from."""
         return execution_key(self.secret, self.org, execution_id)
 
-    def took(self) -> None:
-        """One more execution is leased to this worker."""
-        self.held += 1
-
     def gave_back(self) -> None:
+        """One execution less is leased to this worker."""
         self.held -= 1
         if not self.held and self.draining:
             self.nothing_held.set()

@@ -115,6 +115,8 @@ class Outputs:
 
     def finish(self, work: TaskWork) -> tuple[OutputChunk, ...]:
         """What the report of the attempt has to carry. Nothing is kept of it."""
+        if not self._said:
+            return ()
         with self._lock:
             said = self._said.pop(_key(work), None)
         return () if said is None else tuple(said.chunks)

@@ -30,19 +30,18 @@ class Owner(Protocol):
     @property
     def kind(self) -> str: ...
 
+    def step_done(self, step: RunningStep, outcome: StepFinished) -> None: ...
+
 
 class RunningStep:
     """One step in this process. `request` is renewed when the program was replayed and asks for the same step again."""
 
-    __slots__ = ("_attempt", "_done", "_host", "_owner", "_stopped", "_task", "request")
+    __slots__ = ("_attempt", "_host", "_owner", "_stopped", "_task", "request")
 
-    def __init__(
-        self, host: Host, owner: Owner, request: StepRequest, done: Callable[[RunningStep, StepFinished], None]
-    ) -> None:
+    def __init__(self, host: Host, owner: Owner, request: StepRequest) -> None:
         self._host = host
         self._owner = owner
         self._attempt = 1
-        self._done = done
         self.request = request
         self._stopped = False
         self._task = host.loop.create_task(self._run())
@@ -78,19 +77,19 @@ class RunningStep:
         return tracing.step(fn, owner.id, request.step_no, named)
 
     async def _run(self) -> None:
-        request = self.request
+        host, request = self._host, self.request
         fn, args = request.run
-        fn = self._host.step_body(fn)
-        if self._host.tracing is not None:
-            fn = self._traced(fn, self._host.tracing)
+        fn = host.step_body(fn)
+        if host.tracing is not None:
+            fn = self._traced(fn, host.tracing)
         RUNNING.set(self)
-        started_at = self._host.now()
+        started_at = host.now()
         attempt = 1
         while True:
             failure, again = None, False
             try:
                 result = encode(
-                    await fn(*args) if is_async(fn) else await call_plain(self._host, fn, args),
+                    await fn(*args) if is_async(fn) else await call_plain(host, fn, args),
                     field=f"result of step {request.name}",
                 )
             except HoldfastError as error:
@@ -98,7 +97,7 @@ class RunningStep:
                 failure = failure_of(error)
             except BaseException as error:
                 # Also CancelledError or SystemExit of its own making; but not when it was us, or the end of the loop.
-                if self._stopped or self._host.loop.is_closed():
+                if self._stopped or host.loop.is_closed():
                     raise
                 failure = failure_of(error)
                 again = request.retry.allows(failure, attempt)
@@ -111,13 +110,13 @@ class RunningStep:
                 RUNNING.set(None)
                 self._failed(attempt, started_at, failure)
                 return
-            await self._host.sleep(request.retry.delay_s(attempt, request.name))
+            await host.sleep(request.retry.delay_s(attempt, request.name))
             attempt += 1
             self._attempt = attempt
 
     def _completed(self, attempts: int, started_at: int, result: Payload) -> None:
         request = self.request
-        self._done(
+        self._owner.step_done(
             self,
             StepCompleted(
                 up_to=request.up_to,
@@ -133,7 +132,7 @@ class RunningStep:
 
     def _failed(self, attempts: int, started_at: int, failure: Failure) -> None:
         request = self.request
-        self._done(
+        self._owner.step_done(
             self,
             StepFailed(
                 up_to=request.up_to,

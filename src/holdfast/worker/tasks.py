@@ -44,30 +44,57 @@ Report = CompleteTask | DeferTask | FailTask
 
 
 class RunningTask:
-    __slots__ = ("begun", "context", "job", "session", "work")
+    """An attempt that runs here, and what its context asks of the worker. `context` is there until it is over: they
+    refer to each other."""
 
-    def __init__(self, work: TaskWork, context: TaskContext, session: str) -> None:
+    __slots__ = ("_org", "_runner", "_session", "begun", "context", "job", "stopped", "work")
+
+    def __init__(self, runner: TaskRunner, work: TaskWork, host: Host) -> None:
+        self._runner = runner
+        self._org = host.org
+        self._session = host.session
         self.work = work
-        self.context = context
-        self.session = session
-        self.begun = False
+        self.begun = self.stopped = False
+        self.context: TaskContext
         self.job: asyncio.Task[None]
 
     def log_fields(self) -> dict[str, Any]:
         """What a record that the body logs is about."""
-        info = self.context.info
+        work = self.work
         return {
-            "org": info.org,
-            "workflow_execution_id": info.workflow_execution_id,
-            "task": info.kind,
-            "task_no": info.task_no,
-            "attempt": info.attempt,
-            "session": self.session,
+            "org": self._org,
+            "workflow_execution_id": work.execution_id,
+            "task": work.kind,
+            "task_no": work.task_no,
+            "attempt": work.token.epoch,
+            "session": self._session,
         }
+
+    def info(self) -> TaskInfo:
+        work = self.work
+        return TaskInfo(
+            org=self._org,
+            workflow_execution_id=work.execution_id,
+            task_no=work.task_no,
+            kind=work.kind,
+            attempt=work.token.epoch,
+            scheduled_at=_instant(work.scheduled_at),
+            started_at=_instant(work.started_at),
+        )
+
+    def beat(self, details: Payload | None, progress: float | None) -> None:
+        self._runner.note_beat(self.work, details, progress)
+
+    def issue_token(self) -> str:
+        return self._runner.issue_token(self.work)
+
+    def say(self, chunk: Payload) -> None:
+        self._runner.note_output(self, chunk)
 
     def cancel(self, reason: str) -> None:
         """The attempt no longer counts. A job that is cancelled before it has begun would not run at all, and could not
         give its slot back: that one is told, and ends by itself."""
+        self.stopped = True
         self.context.stop(reason)
         if self.begun:
             self.job.cancel()
@@ -96,30 +123,16 @@ class TaskRunner:
         return list(self._running.values())
 
     def start(self, work: TaskWork) -> None:
-        key = (work.execution_id, work.task_no)
-        info = TaskInfo(
-            org=self._host.org,
-            workflow_execution_id=work.execution_id,
-            task_no=work.task_no,
-            kind=work.kind,
-            attempt=work.token.epoch,
-            scheduled_at=_instant(work.scheduled_at),
-            started_at=_instant(work.started_at),
+        running = RunningTask(self, work, self._host)
+        running.context = TaskContext(
+            running.info,
+            work.details,
+            running.beat,
+            running.issue_token,
+            say=running.say,
+            chunk_bytes=self._outputs.chunk_bytes,
         )
-
-        def beat(details: Payload | None, progress: float | None) -> None:
-            self._note_beat(work, details, progress)
-
-        def issue() -> str:
-            return self._issue_token(work)
-
-        def say(chunk: Payload) -> None:
-            if self._running.get(key) is running and not running.context.is_cancelled:
-                self._outputs.add(work, chunk)
-
-        context = TaskContext(info, work.details, beat, issue, say=say, chunk_bytes=self._outputs.chunk_bytes)
-        running = RunningTask(work, context, self._host.session)
-        self._running[key] = running
+        self._running[work.execution_id, work.task_no] = running
         self._idle.clear()
         if work.timeouts.heartbeat_s is not None:
             self.on_heartbeat_limit()
@@ -179,7 +192,7 @@ class TaskRunner:
 
     # --- heartbeats ---
 
-    def _note_beat(self, work: TaskWork, details: Payload | None, progress: float | None) -> None:
+    def note_beat(self, work: TaskWork, details: Payload | None, progress: float | None) -> None:
         """From any thread. Only the newest counts; the next heartbeat of the session carries it."""
         key = (work.execution_id, work.task_no)
         with self._beats_lock:
@@ -199,6 +212,12 @@ class TaskRunner:
                 self._progress_at = time.monotonic() + PROGRESS_S
         if fresh:
             self._outputs.wake()
+
+    def note_output(self, running: RunningTask, chunk: Payload) -> None:
+        """From any thread. What an attempt says that no longer counts is not passed on."""
+        work = running.work
+        if self._running.get((work.execution_id, work.task_no)) is running and not running.stopped:
+            self._outputs.add(work, chunk)
 
     def take_beats(self) -> tuple[TaskBeat, ...]:
         """What is to be passed on, with all output that is not confirmed."""
@@ -238,7 +257,7 @@ class TaskRunner:
 
     # --- completion from outside ---
 
-    def _issue_token(self, work: TaskWork) -> str:
+    def issue_token(self, work: TaskWork) -> str:
         """From any thread. The engine is told at once: whoever gets the token may be faster than the body. A body in a
         thread waits until it is recorded; on the event loop that can't be waited for, but what this process asks the
         engine for afterwards comes after it."""
@@ -283,7 +302,7 @@ class TaskRunner:
         key = (work.execution_id, work.task_no)
         running.begun = True
         try:
-            if running.context.is_cancelled:
+            if running.stopped:
                 raise asyncio.CancelledError
             RUNNING.set(running)
             report = await self._attempt(running)
@@ -300,6 +319,7 @@ class TaskRunner:
                 if not self._running:
                     self._idle.set()
             self._outputs.finish(work)
+            del running.context  # without this only the garbage collector could free them
 
     async def _attempt(self, running: RunningTask) -> Report:
         work = running.work
@@ -317,7 +337,7 @@ class TaskRunner:
             return self._failure(work, _final(failure_of(error)))
         except BaseException as error:
             # Also CancelledError or SystemExit of its own making; but not when it was us, or the end of the loop.
-            if running.context.is_cancelled or self._host.loop.is_closed():
+            if running.stopped or self._host.loop.is_closed():
                 raise
             return self._failure(work, failure_of(error))
         return CompleteTask(

@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from msgspec import structs
@@ -33,6 +31,8 @@ from holdfast.worker.queries import Look
 from holdfast.worker.steps import RunningStep
 
 RETRY_S = 0.2
+NO_TOKEN = Token(0, 0)
+RECORDED = TurnVerdict.RECORDED
 LOOK_ROUNDS = 3
 
 
@@ -52,7 +52,6 @@ class ExecutionRunner:
 
     __slots__ = (
         "_busy",
-        "_gone",
         "_host",
         "_late",
         "_late_seq",
@@ -62,6 +61,7 @@ class ExecutionRunner:
         "_next",
         "_outcomes",
         "_refused",
+        "_request",
         "_running",
         "_scheduled_at",
         "_token",
@@ -74,27 +74,25 @@ class ExecutionRunner:
         "workflow_id",
     )
 
-    def __init__(
-        self, host: Host, execution_id: str, make: ProgramMaker, build: str, gone: Callable[[ExecutionRunner], None]
-    ) -> None:
+    def __init__(self, host: Host, execution_id: str, make: ProgramMaker, build: str) -> None:
         self._host = host
         self._make = make
-        self._gone = gone
         self.id = execution_id
         self.workflow_id = ""
         self.kind = ""
         self.build = build
         self.held = False
         self.known = 0
-        self._token = Token(0, 0)
+        self._token = NO_TOKEN
         self._machine: Machine | None = None
         self._busy = False
+        self._request: CompleteTurn | None = None
         self._next: TurnWork | None = None
-        self._late: list[HistoryEvent] = []
+        self._late: tuple[HistoryEvent, ...] = ()
         self._late_seq = 0
         self._unrecorded: list[Turn] = []
         self._outcomes: list[StepFinished] = []
-        self._refused: list[tuple[int, str]] = []
+        self._refused: tuple[tuple[int, str], ...] = ()
         self._running: dict[int, RunningStep] = {}
         self._scheduled_at = 0
         self._lookers: tuple[Looker, ...] = ()
@@ -127,7 +125,7 @@ class ExecutionRunner:
         self.workflow_id, self.kind = work.workflow_id, work.kind
         if not self.held:
             self.held = True
-            self._host.took()
+            self._host.held += 1
         self._scheduled_at = work.scheduled_at
         self._take_in(work.events, work.last_seq)
 
@@ -144,12 +142,13 @@ class ExecutionRunner:
         """Forget everything about the execution; its history is safe."""
         self._free()
         self._discard()
-        for step in self._running.values():
-            step.cancel()
-        self._running.clear()
-        self._outcomes.clear()
+        if self._running:
+            for step in self._running.values():
+                step.cancel()
+            self._running.clear()
+        self._outcomes = []
         if self._next is None:
-            self._gone(self)
+            self._host.gone(self.id)
 
     def _free(self) -> None:
         if self.held:
@@ -161,9 +160,8 @@ class ExecutionRunner:
         self._discard()
 
     def _discard(self) -> None:
-        self._unrecorded.clear()
-        self._refused.clear()
-        self._late.clear()
+        self._unrecorded = []
+        self._refused = self._late = ()
         self._late_seq = 0
         if self._machine is not None:
             self._machine.close()
@@ -172,7 +170,7 @@ class ExecutionRunner:
 
     def _take_in(self, events: tuple[HistoryEvent, ...], last_seq: int) -> None:
         if self._busy:
-            self._late.extend(events)
+            self._late += events
             self._late_seq = max(self._late_seq, last_seq)
             return
         if self._machine is None and events and events[0].seq == 1:
@@ -244,14 +242,18 @@ class ExecutionRunner:
         machine = self._machine
         if machine is None or self._busy or not self.held:
             return
-        if machine.has_news:
-            self._unrecorded.append(self._run_turn(machine, self._host.now()))
-            if self._host.draining and machine.wants_steps and not machine.ended:
+        asks = False
+        if machine.news:
+            turn = self._run_turn(machine, self._host.now())
+            # Those before it have no commands: they would have been recorded.
+            asks = bool(turn.commands)
+            self._unrecorded.append(turn)
+            if self._host.draining and machine.wants_steps() and not machine.ended:
                 self._give_back()
                 return
-            if not machine.ended and not _promises(self._unrecorded):
+            if not machine.ended and not (asks and _promises(turn)):
                 self._start_steps(machine)
-        if machine.ended or self._outcomes or not self._running or any(t.commands for t in self._unrecorded):
+        if asks or machine.ended or self._outcomes or not self._running:
             self._commit(machine)
 
     def _run_turn(self, machine: Machine, started_at: int) -> Turn:
@@ -263,7 +265,8 @@ class ExecutionRunner:
             started_at=started_at,
         )
         self._scheduled_at = 0
-        self._refused.extend(result.refused)
+        if result.refused:
+            self._refused += tuple(result.refused)
         for number in result.dropped_steps:
             running = self._running.pop(number, None)
             if running is not None:
@@ -273,15 +276,15 @@ class ExecutionRunner:
 
     def _start_steps(self, machine: Machine) -> None:
         for request in machine.unstarted_steps():
-            if self._already_ran(request):
+            if self._outcomes and self._already_ran(request):
                 continue
             running = self._running.get(request.step_no)
-            if running is not None and running.request.name == request.name:
-                running.request = request
-                continue
             if running is not None:
+                if running.request.name == request.name:
+                    running.request = request
+                    continue
                 running.cancel()
-            self._running[request.step_no] = RunningStep(self._host, self, request, self._step_done)
+            self._running[request.step_no] = RunningStep(self._host, self, request)
 
     def _already_ran(self, request: StepRequest) -> bool:
         """A rebuilt program asks again for a step whose outcome is at hand, not yet recorded."""
@@ -291,7 +294,8 @@ class ExecutionRunner:
                 return True
         return False
 
-    def _step_done(self, step: RunningStep, outcome: StepFinished) -> None:
+    def step_done(self, step: RunningStep, outcome: StepFinished) -> None:
+        """Its outcome is recorded, unless the step is no longer wanted."""
         if self._running.get(outcome.step_no) is not step:
             return
         del self._running[outcome.step_no]
@@ -308,16 +312,18 @@ class ExecutionRunner:
         # earlier one does: the step's row comes after those of later turns, and a history that is cut between them
         # would have lost it.
         turns = tuple(self._unrecorded)
-        if steps and turns and not turns[-1].commands and turns[-1].up_to in [step.up_to for step in steps]:
-            turns = turns[:-1]
+        if steps and turns and not turns[-1].commands:
+            for step in steps:
+                if step.up_to == turns[-1].up_to:
+                    turns = turns[:-1]
+                    break
         base = self.known
         self._unrecorded = []
-        if steps:
-            self._outcomes = []
         ahead: Turn | None = None
         if steps:
+            self._outcomes = []
             ahead = self._run_ahead(machine, turns, steps)
-        quiet = not self._running and not machine.ended and (ahead is not None or not steps) and not machine.wants_steps
+        quiet = not (self._running or machine.ended or machine.wants_steps())
         request = CompleteTurn(
             org=self._host.org,
             execution_id=self.id,
@@ -329,15 +335,17 @@ class ExecutionRunner:
             after_steps=ahead,
             waiting_for=machine.waits() if quiet else None,
             unread=machine.unread() if machine.ended else (),
-            refused=tuple(self._refused),
+            refused=self._refused,
         )
-        self._refused = []
+        self._refused = ()
         self._send(request)
 
     def _run_ahead(self, machine: Machine, turns: tuple[Turn, ...], steps: tuple[StepFinished, ...]) -> Turn:
         """Run the program on the results of `steps` as if they were already events: their numbers follow from the
         rows."""
-        seq = self.known + sum(len(turn.commands) or 1 for turn in turns)
+        seq = self.known
+        for turn in turns:
+            seq += len(turn.commands) or 1
         for step in steps:
             seq += 1
             machine.feed(HistoryEvent(seq, step.finished_at, step))
@@ -345,19 +353,28 @@ class ExecutionRunner:
 
     def _send(self, request: CompleteTurn) -> None:
         self._busy = True
-        answer = asyncio.ensure_future(self._host.workers.complete_turn(request))
-        answer.add_done_callback(partial(self._answered, request))
+        self._request = request
+        asked = self._host.workers.complete_turn(request)
+        answer = asked if isinstance(asked, asyncio.Future) else asyncio.ensure_future(asked)
+        answer.add_done_callback(self._answered)
 
-    def _answered(self, request: CompleteTurn, done: asyncio.Future[TurnAnswer]) -> None:
+    def _answered(self, done: asyncio.Future[TurnAnswer]) -> None:
+        request, self._request = self._request, None
+        assert request is not None, "what was sent is kept until it is answered"
         self._busy = False
-        # Read in every case: an exception nobody looks at is printed when it is dropped.
-        error = None if done.cancelled() else done.exception()
-        if not done.cancelled() and self.held:
-            self._take_answer(request, done, error)
-        self._take_next()
+        if not done.cancelled():
+            # Read in every case: an exception nobody looks at is printed when it is dropped.
+            error = done.exception()
+            if self.held:
+                if error is None:
+                    self._recorded(request, done.result())
+                else:
+                    self._take_failure(request, error)
+        if self._next is not None:
+            self._take_next()
         if not self.held:
             self._host.rested()
-        if not self._busy:
+        if self._lookers and not self._busy:
             self._turn_away()
 
     def _take_next(self) -> None:
@@ -366,12 +383,8 @@ class ExecutionRunner:
             work, self._next = self._next, None
             self.work(work)
 
-    def _take_answer(
-        self, request: CompleteTurn, done: asyncio.Future[TurnAnswer], error: BaseException | None
-    ) -> None:
-        if error is None:
-            self._recorded(request, done.result())
-        elif isinstance(error, StaleClaim):
+    def _take_failure(self, request: CompleteTurn, error: BaseException) -> None:
+        if isinstance(error, StaleClaim):
             log.info("execution %s is no longer ours: %s", self.id, error)
             self.drop()
         elif isinstance(error, Unavailable) and not self._host.draining:
@@ -387,7 +400,7 @@ class ExecutionRunner:
     def _recorded(self, request: CompleteTurn, answer: TurnAnswer) -> None:
         if answer.closed:
             self.drop()
-        elif answer.verdict is not TurnVerdict.RECORDED or self._host.replay_always:
+        elif answer.verdict is not RECORDED or self._host.replay_always:
             self._discard()
             if answer.released:
                 self._free()
@@ -425,7 +438,7 @@ class ExecutionRunner:
     def _catch_up(self) -> None:
         """Take in what arrived while the commit or a read was in flight, then go on."""
         if self._late or self._late_seq > self.known:
-            late, self._late = self._late, []
+            late, self._late = self._late, ()
             if not self._absorb(sorted(late, key=_seq), self._late_seq) and self.held:
                 self._in_background(self._load())
                 return
@@ -441,7 +454,7 @@ class ExecutionRunner:
             self._give_back()
             return
         # With news the turn comes first: the outcome of a step may be among them.
-        if not machine.has_news:
+        if not machine.news:
             self._start_steps(machine)
         self._advance()
 
@@ -522,13 +535,9 @@ class ExecutionRunner:
         self.drop()
 
 
-def _promises(turns: list[Turn]) -> bool:
+def _promises(turn: Turn) -> bool:
     """Whether a promise was made: whoever a step tells of it must find it, so that steps wait for the commit."""
-    for turn in turns:
-        for command in turn.commands:
-            if type(command) is CreatePromise:
-                return True
-    return False
+    return CreatePromise in map(type, turn.commands)
 
 
 def _seq(event: HistoryEvent) -> int:

@@ -113,6 +113,7 @@ class Worker:
         host = self._host
         host.loop = asyncio.get_running_loop()
         host.rested = self._evict
+        host.gone = self._forget
         host.threads = BodyThreads(host.config.task_threads)
         self._tasks = TaskRunner(host)
         self._pulse = Pulse(host, self._tasks, self._session_lost, self._tasks.stop_stale)
@@ -148,10 +149,11 @@ class Worker:
     async def _poll(self, session: str) -> None:
         try:
             while session == self._host.session:
-                for work in await self._host.workers.poll(session):
+                works = await self._host.workers.poll(session)
+                for work in works:
                     self._pulse.turn_begins(work)
                     self._take(work)
-                    self._pulse.turn_ends()
+                self._pulse.turn_ends()
         except EngineStopped:
             return
         except SessionLost:
@@ -194,7 +196,7 @@ class Worker:
         )
         if len(self._runners) >= self._host.config.cached_executions:
             self._evict(room_for=1)
-        runner = ExecutionRunner(self._host, work.execution_id, maker, definition.build, self._forget)
+        runner = ExecutionRunner(self._host, work.execution_id, maker, definition.build)
         self._runners[work.execution_id] = runner
         return runner
 
@@ -209,8 +211,8 @@ class Worker:
             runner.evict()
             del self._runners[runner.id]
 
-    def _forget(self, runner: ExecutionRunner) -> None:
-        self._runners.pop(runner.id, None)
+    def _forget(self, execution_id: str) -> None:
+        self._runners.pop(execution_id, None)
 
     def _session_lost(self, session: str) -> None:
         """Others may hold what we held: drop everything and begin anew under another name."""

@@ -8,12 +8,10 @@ import pytest
 from msgspec import Meta, Raw
 
 from holdfast import PromiseState, WorkflowContext, workflow
-from holdfast.contract.workers import CompleteTurn
 from holdfast.engine.turns.checks import refusal_of
 from holdfast.errors import PayloadNotDecodable, PromiseValueInvalid
 from holdfast.model import commands as c
 from holdfast.model import events as e
-from holdfast.model.values import Token
 from holdfast.replay.journal import Journal
 from holdfast.testing import WorkflowEnvironment
 from tests.conftest import until
@@ -257,9 +255,8 @@ async def test_within_the_callers_transaction(engine, database):
 def test_a_worker_cant_record_a_shape_that_nothing_can_be_checked_against(shape):
     command = c.CreatePromise(promise_no=1, name="p", token_hash="h", shape=Raw(shape))
     turn = c.Turn(up_to=1, commands=(command,))
-    request = CompleteTurn(org="o", execution_id="e", token=Token(1, 1), base_seq=1, worker="w", turns=(turn,))
 
-    refusal = refusal_of(request)
+    refusal = refusal_of([turn])
     assert refusal is not None
     assert "shape" == refusal.field
 

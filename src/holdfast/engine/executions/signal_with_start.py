@@ -5,8 +5,15 @@ from __future__ import annotations
 from holdfast.contract.executions import SignalWithStart, SignalWithStartResponse
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules.signalling import append_signal, check_signal
-from holdfast.engine.rules.starting import asked_beginning, begin, check_reuse, choose_version, last_execution
+from holdfast.engine.rules.starting import (
+    begin_asked,
+    check_reuse,
+    choose_version,
+    last_execution,
+    new_execution_id,
+)
 from holdfast.engine.rules.workspace import Workspace
+from holdfast.model.executions import OPEN_STATES
 from holdfast.store.protocol import LoadPlan
 
 
@@ -23,12 +30,12 @@ class SignalWithStartWorkflow(Operation[SignalWithStart, SignalWithStartResponse
     def decide(self, ws: Workspace) -> SignalWithStartResponse:
         request = self.request
         execution = last_execution(ws, request.org, request.workflow_id)
-        created = execution is None or not execution.is_open
-        if execution is None or not execution.is_open:
+        created = execution is None or execution.state not in OPEN_STATES
+        if execution is None or created:
             version = choose_version(ws, request.org, request.kind, request.version)
             if execution is not None:
                 check_reuse(execution, request.if_closed)
-            execution = begin(ws, asked_beginning(ws, request, version))
+            execution = begin_asked(ws, request, version, new_execution_id(ws))
         else:
             check_signal(ws, execution)
         sequence = append_signal(ws, execution, request)

@@ -7,11 +7,11 @@ from holdfast.engine.operation import Operation
 from holdfast.engine.rules.closing import end_from_outside
 from holdfast.engine.rules.starting import (
     already_running,
-    asked_beginning,
-    begin,
+    begin_asked,
     check_reuse,
     choose_version,
     last_execution,
+    new_execution_id,
 )
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.model.events import WorkflowTerminated
@@ -35,17 +35,17 @@ class Start(Operation[StartWorkflow, StartAnswer]):
         request = self.request
         version = choose_version(ws, request.org, request.kind, request.version)
         last = None if request.workflow_id is None else last_execution(ws, request.org, request.workflow_id)
-        asked = asked_beginning(ws, request, version)
+        new_id = new_execution_id(ws)
         if last is not None and last.is_open:
             if request.if_running == IfRunning.USE_EXISTING:
                 return StartAnswer(last.id, last.workflow_id, False)
             if request.if_running == IfRunning.FAIL:
                 raise already_running(last)
-            reason = f"replaced by execution {asked.execution_id}, which was started with the same workflow id"
+            reason = f"replaced by execution {new_id}, which was started with the same workflow id"
             end_from_outside(ws, last, State.TERMINATED, WorkflowTerminated(reason=reason))
         elif last is not None:
             check_reuse(last, request.if_closed)
-        execution = begin(ws, asked)
+        execution = begin_asked(ws, request, version, new_id)
         return StartAnswer(execution.id, execution.workflow_id, True)
 
     def subject(self, answer: StartAnswer) -> tuple[str | None, str | None]:

@@ -26,12 +26,13 @@ def close(ws: Workspace, execution: Execution, state: State, body: EventBody, *,
     execution.waiting_for = ()
     execution.stuck = None
     execution.successor = successor
-    ws.turn(execution)
+    ws.changes.turned.add(execution.id)
     if execution.ready is not None:
         let_go(ws, execution)
     if execution.open_tasks or execution.open_timers:
         _drop_rows(ws, execution)
-    drop_waits(ws, execution)
+    if execution.open_waits:
+        drop_waits(ws, execution)
     if execution.open_children:
         # What becomes of them is decided page by page, see run_due.
         ws.expect(ws.now)
@@ -69,8 +70,6 @@ def _drop_rows(ws: Workspace, execution: Execution) -> None:
 
 def drop_waits(ws: Workspace, execution: Execution) -> None:
     """It waits for nothing more."""
-    if not execution.open_waits:
-        return
     for key in [key for key in ws.loaded.waits if key[0] == execution.id]:
         ws.loaded.subscriptions.pop(ws.loaded.waits.pop(key), None)
     for row in [row for row in ws.changes.new_subscriptions.values() if row.execution_id == execution.id]:

@@ -26,10 +26,6 @@ from holdfast.model.messages import SubscriptionKind
 from holdfast.model.values import MICRO, Delivery, Failure, IfRunning, ParentClose
 
 
-def apply(ws: Workspace, execution: Execution, command: c.Command, up_to: int) -> None:
-    _APPLY[type(command)](ws, execution, command, up_to)
-
-
 def _append_as(event: type[Any]) -> Callable[[Workspace, Execution, Any, int], None]:
     """For commands that leave nothing but their event."""
 
@@ -364,7 +360,7 @@ def carry(ws: Workspace, successor: Execution, event: e.HistoryEvent) -> None:
         wake(ws, successor)
 
 
-_APPLY: dict[type[Any], Callable[[Workspace, Execution, Any, int], None]] = {
+APPLY: dict[type[Any], Callable[[Workspace, Execution, Any, int], None]] = {
     c.ScheduleTask: _schedule_task,
     c.CancelTask: _cancel_task,
     c.StartTimer: _start_timer,
@@ -388,3 +384,4 @@ _APPLY: dict[type[Any], Callable[[Workspace, Execution, Any, int], None]] = {
     c.CancelWorkflow: _cancel_workflow,
     c.ContinueWorkflow: _continue_workflow,
 }
+"""What becomes of a command, by its type: called with the execution and the last event that its turn had seen."""

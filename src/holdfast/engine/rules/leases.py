@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from holdfast.contract.workers import LostTurn
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.errors import StaleClaim
-from holdfast.model.executions import Execution, Ready, State, StuckReason
+from holdfast.model.executions import OPEN, OPEN_STATES, Execution, Ready, State, StuckReason
 from holdfast.model.values import MICRO, Token
 
 NONCE_MASK = (1 << 62) - 1
@@ -22,10 +22,12 @@ def wake(ws: Workspace, execution: Execution) -> None:
     """The execution has got an event its program should see."""
     ready = execution.ready
     if ready is None:
-        execution.ready = Ready(since_at=ws.now, worker=ws.place.for_turn(execution))
-        ws.touch_ready(execution)
-        if execution.ready.worker is not None:
-            grant(ws, execution, execution.ready.worker)
+        execution.ready = Ready(since_at=ws.now)
+        session = ws.place.for_turn(execution)
+        if session is None:
+            ws.touch_ready(execution)
+        else:
+            grant(ws, execution, session)
     elif ready.worker is not None:
         if ws.place.is_local(ready.worker):
             ws.told[execution.id] = execution
@@ -42,11 +44,11 @@ def grant(ws: Workspace, execution: Execution, session: str) -> None:
     ready.news = False
     ready.not_before_at = 0
     ready.avoid_build = None
-    if execution.crashes >= ws.config.suspect_from:
+    if execution.crashes and execution.crashes >= ws.config.suspect_from:
         # Tells which of several was taken last, and sends it to the end of the line if its worker is lost once more.
         ready.since_at = ws.now
-    if execution.state is not State.OPEN:
-        execution.state = State.OPEN
+    if execution.state is not OPEN:
+        execution.state = OPEN
         ws.turn(execution)
     new_token(ws, execution)
     ws.touch_ready(execution)
@@ -67,7 +69,7 @@ def check_holder(execution: Execution, token: Token) -> str:
         or ready.worker is None
         or execution.epoch != token.epoch
         or execution.nonce != token.nonce
-        or not execution.is_open
+        or execution.state not in OPEN_STATES
     ):
         raise StaleClaim(
             f"the lease on execution {execution.id} with epoch {token.epoch} is over (now at {execution.epoch}, "
@@ -79,7 +81,7 @@ def check_holder(execution: Execution, token: Token) -> str:
 
 
 def let_go(ws: Workspace, execution: Execution) -> None:
-    """The turn is over and nothing is unseen: back to waiting."""
+    """The turn is over and nothing is unseen: back to waiting. The execution is known to have changed."""
     ready = execution.ready
     if ready is not None and ready.worker is not None:
         ws.place.turn_done(ready.worker, execution)
@@ -87,7 +89,6 @@ def let_go(ws: Workspace, execution: Execution) -> None:
     ws.granted.pop(execution.id, None)
     ws.told.pop(execution.id, None)
     ws.touch_ready(execution)
-    ws.touch(execution)
 
 
 def hand_back(ws: Workspace, execution: Execution, *, delay_s: float = 0.0, avoid_build: str | None = None) -> None:

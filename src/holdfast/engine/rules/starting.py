@@ -9,7 +9,7 @@ from holdfast.engine.rules.leases import wake
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.errors import UnknownWorkflowKind, WorkflowAlreadyRunning, WorkflowIdUsed
 from holdfast.model.events import WorkflowStarted
-from holdfast.model.executions import DEADLINE_NO, DefinitionRow, Execution, Ready, State, TimerRow
+from holdfast.model.executions import DEADLINE_NO, OPEN, DefinitionRow, Execution, Ready, State, TimerRow
 from holdfast.model.ids import execution_id
 from holdfast.model.values import MICRO, NULL, IfClosed, Payload
 
@@ -53,12 +53,12 @@ def check_reuse(last: Execution, if_closed: IfClosed) -> None:
 
 def choose_version(ws: Workspace, org: str, kind: str, version: str | None) -> str:
     """The asked version, or the one registered last."""
-    known = ws.loaded.definitions.get((org, kind), [])
+    known = ws.loaded.definitions.get((org, kind), ())
+    for row in known:
+        if row.version == version:
+            return row.version
     if version is None and known:
         return max(known, key=_registered).version
-    for row in known:
-        if version is not None and row.version == version:
-            return version
     if known:
         versions = ", ".join(sorted({row.version for row in known}))
         raise UnknownWorkflowKind(
@@ -110,26 +110,41 @@ def new_execution_id(ws: Workspace) -> str:
     return execution_id(ws.now, len(ws.changes.new_executions), ws.entropy())
 
 
-def asked_beginning(ws: Workspace, request: StartWorkflow | SignalWithStart, version: str) -> Beginning:
-    """What a caller has asked for."""
-    new_id = new_execution_id(ws)
+def begin_asked(ws: Workspace, request: StartWorkflow | SignalWithStart, version: str, new_id: str) -> Execution:
+    """What a caller has asked for: `begin`, without what only other executions can ask for."""
+    now = ws.now
+    workflow_id = request.workflow_id if request.workflow_id is not None else new_id
     timeout_s = request.execution_timeout_s
-    start_at = request.start_at if request.start_at is not None and request.start_at > ws.now else None
-    return Beginning(
+    start_at = request.start_at if request.start_at is not None and request.start_at > now else None
+    expires_at = None if timeout_s is None else (start_at or now) + int(timeout_s * MICRO)
+    execution = Execution(
+        id=new_id,
         org=request.org,
+        workflow_id=workflow_id,
         kind=request.kind,
         version=version,
-        execution_id=new_id,
-        workflow_id=request.workflow_id if request.workflow_id is not None else new_id,
-        key=request.workflow_id is not None,
-        input=request.input,
         queue=request.queue,
         priority=request.priority,
+        state=OPEN,
+        created_at=now,
+        updated_at=now,
+        metadata=request.metadata,
+    )
+    _add(ws, execution, expires_at, key=request.workflow_id is not None)
+    started = WorkflowStarted(
+        kind=request.kind,
+        version=version,
+        workflow_id=workflow_id,
+        queue=request.queue,
+        input=request.input,
         metadata=request.metadata,
         request_id=request.request_id,
-        expires_at=None if timeout_s is None else (start_at or ws.now) + int(timeout_s * MICRO),
+        expires_at=expires_at,
         start_at=start_at,
+        born=ws.loaded.last_id,
     )
+    _start(ws, execution, started)
+    return execution
 
 
 def add_head(ws: Workspace, asked: Beginning) -> Execution:
@@ -142,7 +157,7 @@ def add_head(ws: Workspace, asked: Beginning) -> Execution:
         version=asked.version,
         queue=asked.queue,
         priority=asked.priority,
-        state=State.OPEN,
+        state=OPEN,
         created_at=ws.now,
         updated_at=ws.now,
         metadata=asked.metadata,
@@ -150,47 +165,53 @@ def add_head(ws: Workspace, asked: Beginning) -> Execution:
         child_no=asked.child_no,
         on_parent_close=asked.on_parent_close,
     )
+    _add(ws, execution, asked.expires_at, key=asked.key)
+    return execution
+
+
+def _add(ws: Workspace, execution: Execution, expires_at: int | None, *, key: bool) -> None:
     ws.add_execution(execution)
-    if asked.key:
-        ws.loaded.workflow_keys[asked.org, asked.workflow_id] = asked.execution_id
-        ws.changes.workflow_keys[asked.org, asked.workflow_id] = asked.execution_id
-    if asked.expires_at is not None:
+    if key:
+        ws.loaded.workflow_keys[execution.org, execution.workflow_id] = execution.id
+        ws.changes.workflow_keys[execution.org, execution.workflow_id] = execution.id
+    if expires_at is not None:
         ws.add_timer(
             execution,
-            TimerRow(execution_id=execution.id, timer_no=DEADLINE_NO, org=asked.org, fire_at=asked.expires_at),
+            TimerRow(execution_id=execution.id, timer_no=DEADLINE_NO, org=execution.org, fire_at=expires_at),
         )
-    return execution
 
 
 def begin(ws: Workspace, asked: Beginning) -> Execution:
     """A new execution with its first event, ready to run: now, or when its time has come."""
     execution = add_head(ws, asked)
-    ws.append(
-        execution,
-        WorkflowStarted(
-            kind=asked.kind,
-            version=asked.version,
-            workflow_id=asked.workflow_id,
-            queue=asked.queue,
-            input=asked.input,
-            metadata=asked.metadata,
-            request_id=asked.request_id,
-            parent_execution_id=asked.parent_id,
-            child_no=asked.child_no,
-            depth=asked.depth,
-            continued_from=asked.continued_from,
-            expires_at=asked.expires_at,
-            start_at=asked.start_at,
-            event_id=asked.event_id,
-            born=ws.loaded.last_id if asked.born is None else asked.born,
-            had=asked.had,
-        ),
+    started = WorkflowStarted(
+        kind=asked.kind,
+        version=asked.version,
+        workflow_id=asked.workflow_id,
+        queue=asked.queue,
+        input=asked.input,
+        metadata=asked.metadata,
+        request_id=asked.request_id,
+        parent_execution_id=asked.parent_id,
+        child_no=asked.child_no,
+        depth=asked.depth,
+        continued_from=asked.continued_from,
+        expires_at=asked.expires_at,
+        start_at=asked.start_at,
+        event_id=asked.event_id,
+        born=ws.loaded.last_id if asked.born is None else asked.born,
+        had=asked.had,
     )
-    if asked.start_at is None:
+    _start(ws, execution, started)
+    return execution
+
+
+def _start(ws: Workspace, execution: Execution, started: WorkflowStarted) -> None:
+    ws.append(execution, started)
+    if started.start_at is None:
         wake(ws, execution)
     else:
-        begin_later(ws, execution, asked.start_at)
-    return execution
+        begin_later(ws, execution, started.start_at)
 
 
 def begin_later(ws: Workspace, execution: Execution, start_at: int) -> None:

@@ -22,7 +22,8 @@ class Complete(Operation[CompleteTask, None]):
         request = self.request
         task = ws.task(request.org, (request.execution_id, request.task_no), request.token)
         execution = ws.execution(request.org, request.execution_id)
-        output.record(ws, task, request.output)
+        if request.output:
+            output.record(ws, task, request.output)
         tasks.complete(ws, execution, task, request.result)
         ws.place.task_done(request.session)
 

@@ -6,10 +6,9 @@ break the transaction of everybody who shares it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from holdfast.contract.workers import CompleteTurn
 from holdfast.engine.checks import check_timeout
 from holdfast.errors import InvalidRequest
 from holdfast.expressions import compile_filter
@@ -24,22 +23,17 @@ _TOO_LARGE = 2**62
 _DELIVERIES = frozenset(str(delivery) for delivery in Delivery)
 
 
-def refusal_of(request: CompleteTurn) -> InvalidRequest | None:
-    """The first reason why this commit can't be recorded, if there is one."""
-    turns = request.turns if request.after_steps is None else (*request.turns, request.after_steps)
+def refusal_of(turns: Iterable[c.Turn]) -> InvalidRequest | None:
+    """The first reason why these turns can't be recorded, if there is one."""
     try:
         for turn in turns:
             for command in turn.commands:
-                _check(command)
+                check = _CHECKS.get(type(command))
+                if check is not None:
+                    check(command)
     except InvalidRequest as refusal:
         return refusal
     return None
-
-
-def _check(command: c.Command) -> None:
-    check = _CHECKS.get(type(command))
-    if check is not None:
-        check(command)
 
 
 def _check_publish(command: c.Publish) -> None:

@@ -20,12 +20,14 @@ from holdfast.engine.rules.workspace import Workspace
 from holdfast.engine.turns.checks import refusal_of
 from holdfast.errors import InvalidRequest
 from holdfast.model import commands as c
-from holdfast.model.commands import CLOSING, Turn
+from holdfast.model.commands import Turn
 from holdfast.model.events import TurnCompleted
-from holdfast.model.executions import DEADLINE_NO, Execution
+from holdfast.model.executions import DEADLINE_NO, OPEN_STATES, Execution
 from holdfast.store.protocol import LoadPlan
 
 CLOSE_ROUNDS = 3
+CLOSING = frozenset(c.CLOSING)
+RECORDED, UNREAD = TurnVerdict.RECORDED, TurnVerdict.UNREAD
 _SENT = frozenset({c.Publish, c.ThrowBroadcast})
 
 
@@ -38,10 +40,10 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
         request = self.request
         plan.executions.add(request.execution_id)
         self._matches: dict[int, int] = {}
-        self._refusal = refusal_of(request)
+        turns = request.turns if request.after_steps is None else (*request.turns, request.after_steps)
+        self._refusal = refusal_of(turns)
         if self._refusal is not None:
             return
-        turns = request.turns if request.after_steps is None else (*request.turns, request.after_steps)
         for turn in turns:
             for command in turn.commands:
                 if type(command) in _SENT:
@@ -61,21 +63,23 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
         unseen = execution.last_seq > request.base_seq
         first_seq = execution.last_seq + 1
         last = ahead or (turns[-1] if turns else None)
-        releasing = request.waiting_for is not None and verdict is TurnVerdict.RECORDED and not unseen
+        releasing = request.waiting_for is not None and verdict is RECORDED and not unseen
         for seq, reason in request.refused:
             bury(ws, execution, seq, reason)
         for turn in turns:
-            self._record_turn(ws, execution, turn, leave_row=not turn.commands, releasing=releasing and turn is last)
+            self._record_turn(ws, execution, turn, not turn.commands, releasing and turn is last)
         for step in request.steps:
             ws.append(execution, step)
         if ahead is not None:
             # Empty, it will be recorded by the next commit: most often by the step that it has asked for.
-            self._record_turn(ws, execution, ahead, leave_row=False, releasing=releasing)
-        if execution.is_open:
+            self._record_turn(ws, execution, ahead, False, releasing)
+        closed = execution.state not in OPEN_STATES
+        if not closed:
             self._settle(ws, execution, verdict, releasing)
         # Before what follows: the worker numbers its own rows by this answer, and is told of the rest as news.
-        answer = TurnAnswer(verdict, first_seq, execution.last_seq, execution.ready is None, not execution.is_open)
-        ws.run_afterwards()
+        answer = TurnAnswer(verdict, first_seq, execution.last_seq, execution.ready is None, closed)
+        if ws.looking_back or ws.afterwards:
+            ws.run_afterwards()
         return answer
 
     def _judge(self, execution: Execution) -> tuple[tuple[Turn, ...], Turn | None, TurnVerdict]:
@@ -92,8 +96,8 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
         if turns and ahead is None and _closes(turns[-1]) and not _continues(turns[-1]):
             unread = execution.call_seq > request.base_seq
             if unread and execution.close_rounds < CLOSE_ROUNDS:
-                return turns[:-1], None, TurnVerdict.UNREAD
-        return turns, ahead, TurnVerdict.RECORDED
+                return turns[:-1], None, UNREAD
+        return turns, ahead, RECORDED
 
     def _check_shape(self) -> None:
         """Nothing may follow the end, and a turn ahead must have seen the last step and no more."""
@@ -104,32 +108,31 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
         for turn in request.turns:
             seq += len(turn.commands) or 1
             for command in turn.commands:
-                if isinstance(command, CLOSING) and (turn is not end or command is not turn.commands[-1]):
+                if type(command) in CLOSING and (turn is not end or command is not turn.commands[-1]):
                     raise InvalidRequest("nothing may follow the command that ends the workflow", field="commands")
         if ahead is None:
             if request.steps and end is not None and _closes(end):
                 raise InvalidRequest("nothing may follow the command that ends the workflow", field="steps")
-        elif ahead.up_to != seq or any(isinstance(command, CLOSING) for command in ahead.commands[:-1]):
+        elif ahead.up_to != seq or not CLOSING.isdisjoint(map(type, ahead.commands[:-1])):
             raise InvalidRequest(f"a turn ahead must have seen event {seq}, and end with its end", field="after_steps")
 
-    def _record_turn(
-        self, ws: Workspace, execution: Execution, turn: Turn, *, leave_row: bool, releasing: bool
-    ) -> None:
-        execution.seen_seq = max(execution.seen_seq, turn.up_to)
+    def _record_turn(self, ws: Workspace, execution: Execution, turn: Turn, leave_row: bool, releasing: bool) -> None:
+        up_to = turn.up_to
+        execution.seen_seq = max(execution.seen_seq, up_to)
         for command in turn.commands:
-            if isinstance(command, CLOSING):
+            if type(command) in CLOSING:
                 self._prepare_end(ws, execution, command)
             if self._matches and isinstance(command, c.Publish | c.ThrowBroadcast):
                 candidates = ws.loaded.matches[self._matches[id(command)]]
-                commands.send(ws, execution, command, turn.up_to, candidates)
+                commands.send(ws, execution, command, up_to, candidates)
             else:
-                commands.apply(ws, execution, command, turn.up_to)
+                commands.APPLY[type(command)](ws, execution, command, up_to)
         # A turn that leaves no row of its own is recorded by this one: replay must know that it took place.
-        if execution.is_open and (releasing or leave_row):
+        if (releasing or leave_row) and execution.state in OPEN_STATES:
             ws.append(
                 execution,
                 TurnCompleted(
-                    up_to=turn.up_to,
+                    up_to=up_to,
                     scheduled_at=turn.scheduled_at,
                     started_at=turn.started_at,
                     worker=self.request.worker,
@@ -141,8 +144,10 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
         """Nothing can be appended after the end: what was put off comes first, then the signals nobody has read."""
         request = self.request
         # What it waits for it no longer wants: an event that only one may have is not wasted on it.
-        drop_waits(ws, execution)
-        ws.run_afterwards()
+        if execution.open_waits:
+            drop_waits(ws, execution)
+        if ws.looking_back or ws.afterwards:
+            ws.run_afterwards()
         if not isinstance(command, c.ContinueWorkflow):
             bury_unread(ws, execution, request.unread, request.base_seq)
             return
@@ -150,7 +155,7 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
         ws.loaded.unread.setdefault(execution.id, []).extend(fresh)
 
     def _settle(self, ws: Workspace, execution: Execution, verdict: TurnVerdict, releasing: bool) -> None:
-        execution.close_rounds = execution.close_rounds + 1 if verdict is TurnVerdict.UNREAD else 0
+        execution.close_rounds = execution.close_rounds + 1 if verdict is UNREAD else 0
         if execution.crashes or execution.stuck is not None:
             ws.turn(execution)
         if execution.crashes:
@@ -167,7 +172,7 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
 
 
 def _closes(turn: Turn) -> bool:
-    return bool(turn.commands) and isinstance(turn.commands[-1], CLOSING)
+    return bool(turn.commands) and type(turn.commands[-1]) in CLOSING
 
 
 def _continues(turn: Turn) -> bool:

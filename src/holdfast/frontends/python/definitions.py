@@ -291,8 +291,9 @@ class Registry:
         return (RUN_TASK,) if self.tasks else ()
 
     def workflow(self, kind: str, version: str) -> WorkflowDefinition | None:
-        if not is_reserved(kind):
-            return self._workflows.get((kind, version))
+        known = self._workflows.get((kind, version))
+        if known is not None or not is_reserved(kind):
+            return known
         return next((found for found in self._built_in() if (found.kind, found.version) == (kind, version)), None)
 
     def task(self, kind: str) -> TaskDefinition | None:

@@ -5,6 +5,7 @@ Each is its own slot in the machine: the outcome's event settles it, cancelling 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextvars import Context
 from typing import Any, ClassVar, TypeVar
@@ -23,16 +24,17 @@ T = TypeVar("T")
 class DurableFuture(WorkflowFuture[T]):
     """A future settled by the history."""
 
-    __slots__ = ("_hint", "_machine", "line", "name", "number", "until_at")
+    __slots__ = ("_hint", "_machine", "awaited", "line", "name", "number", "until_at")
 
     KIND: ClassVar[str] = ""
 
     def __init__(self, loop: DeterministicLoop, machine: Machine, name: str, hint: Any = Any) -> None:
-        super().__init__(loop=loop)
+        asyncio.Future.__init__(self, loop=loop)
         self.ordinal = loop.next_ordinal()
         self.about = name
         self.name = name
-        self.line = calling_line()
+        self.line = calling_line(2)  # whoever makes one is a method of `ctx`, or called by one
+        self.awaited = False
         self.until_at: int | None = None
         self.number = 0
         self._machine = machine
@@ -80,16 +82,12 @@ class DurableFuture(WorkflowFuture[T]):
 class WorkFuture(DurableFuture[T]):
     """Work that is lost if the workflow ends without having looked at it even once."""
 
-    __slots__ = ("awaited",)
-
-    def __init__(self, loop: DeterministicLoop, machine: Machine, name: str, hint: Any = Any) -> None:
-        super().__init__(loop, machine, name, hint)
-        self.awaited = False
+    __slots__ = ()
 
     def add_done_callback(self, fn: Callable[[Any], object], /, *, context: Context | None = None) -> None:
         """Whoever awaits it comes by here: a task, gather, wait, a composition."""
         self.awaited = True
-        super().add_done_callback(fn, context=context)
+        asyncio.Future.add_done_callback(self, fn, context=context)
 
 
 class TaskFuture(WorkFuture[T]):

@@ -21,9 +21,10 @@ def _label(filename: str) -> str:
     return Path(filename).name
 
 
-def calling_line() -> str:
-    """`file.py:42 in function` of the nearest caller outside Holdfast and asyncio."""
-    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - a private name, a documented function
+def calling_line(above: int = 0) -> str:
+    """`file.py:42 in function` of the nearest caller outside Holdfast and asyncio. The caller's `above` callers are
+    known to be Holdfast's: not to look at them spares making their frames."""
+    frame: FrameType | None = sys._getframe(above + 1)  # noqa: SLF001 - a private name, a documented function
     while frame is not None:
         code = frame.f_code
         label = _LABELS.get(code.co_filename)

@@ -126,10 +126,7 @@ class Wall:
     and the program comes to rest at its next await.
     """
 
-    __slots__ = ("told",)
-
-    def __init__(self) -> None:
-        self.told = 0
+    told = 0
 
     def __bool__(self) -> bool:
         return False  # nothing is ready
@@ -235,12 +232,15 @@ class DeterministicLoop(asyncio.AbstractEventLoop):
         Python runs the `finally` blocks of a coroutine it drops, and nothing can prevent that. They run here, with this
         loop as the running one: whatever they ask of it raises Evicted, and what they raise is swallowed.
         """
-        if self.is_closed():
+        if isinstance(self._ready, Wall):
             return
-        for task in self._tasks:  # those that failed, and nobody looked
-            if getattr(task, "_log_traceback", False) and not isinstance(task.exception(), ControlFlow):
+        tasks: list[WorkflowTask[Any]] = []
+        for task in self._tasks:
+            if not task.done():
+                tasks.append(task)
+            elif task._log_traceback and not isinstance(task.exception(), ControlFlow):  # noqa: SLF001 - nobody looked
                 self.call_exception_handler({"message": f"{task.get_name()} failed", "exception": task.exception()})
-        tasks, self._tasks = [task for task in self._tasks if not task.done()], []
+        self._tasks = []
         self._ready = self._timers = Wall()
         if tasks:  # in a context of their own, or a ContextVar set in a `finally` would be set in the worker
             copy_context().run(self.inside, partial(self._discard, tasks))
@@ -375,9 +375,10 @@ class DeterministicLoop(asyncio.AbstractEventLoop):
         name: str | None = None,
         context: Context | None = None,
     ) -> WorkflowTask[T]:
-        caller = sys._getframe(1)  # noqa: SLF001 - a private name, a documented function
-        if caller.f_code is _ENSURE_FUTURE:
-            _refuse_as_completed(caller, coro)
+        if name is None:  # `ensure_future` gives none
+            caller = sys._getframe(1)  # noqa: SLF001 - a private name, a documented function
+            if caller.f_code is _ENSURE_FUTURE:
+                _refuse_as_completed(caller, coro)
         if isinstance(self._ready, Wall):
             coro.close()
             return self.create_future()  # type: ignore[return-value]  # or, mostly, Evicted; see Wall

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+import msgspec
+
 from holdfast.errors import ContinueAsNew, ControlFlow, HoldfastError, NeverAwaited, ProgramError, QueryFailed
 from holdfast.frontends.python.calls import Calls
 from holdfast.frontends.python.conditions import settle_conditions
@@ -29,19 +31,16 @@ from holdfast.replay.machine import Machine
 settle_wait_for()
 
 
-class DurableTimers:
+class DurableTimers(msgspec.Struct):
     """The loop's view of time: the machine's."""
 
-    __slots__ = ("_machine",)
-
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
+    machine: Machine
 
     def now(self) -> float:
-        return self._machine.now / MICRO
+        return self.machine.now / MICRO
 
     def start(self, when: float, fire: Callable[[], None]) -> Callable[[], None]:
-        return CallbackTimer(self._machine, "asyncio timer", round(when * MICRO), fire, calling_line()).cancel
+        return CallbackTimer(self.machine, "asyncio timer", round(when * MICRO), fire, calling_line()).cancel
 
 
 class PythonProgram:
@@ -71,15 +70,14 @@ class PythonProgram:
         "started_at",
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - one for every execution: names cost more than the rest of the call
         self,
         definition: WorkflowDefinition,
         machine: Machine,
         org: str,
         execution_id: str,
-        *,
-        propagate_child_failures: bool = True,
-        token_key: Callable[[str], bytes] = replay_key,
+        token_key: Callable[[str], bytes],
+        propagate_child_failures: bool,
     ) -> None:
         self.machine = machine
         self.loop = DeterministicLoop(DurableTimers(machine))
@@ -253,7 +251,7 @@ class PythonProgram:
         main = self._main
         if main is not None:
             self.loop.drain()
-            if self.machine.conditions and not self._over:
+            if self.machine.watched and not self._over:
                 settle_conditions(self.machine, self.loop)
         if self._continued is not None:
             if main is not None and main.done() and not main.cancelled():
@@ -271,7 +269,8 @@ class PythonProgram:
         error = main.exception()
         if error is not None:
             return self._failed(error)
-        self._check_nothing_lost()
+        if self.machine.awaits_outcomes():
+            self._check_nothing_lost()
         try:
             return c.CompleteWorkflow(result=encode(main.result(), field="result"))
         except HoldfastError as unencodable:
@@ -286,8 +285,6 @@ class PythonProgram:
         return c.FailWorkflow(failure=failure_of(error))
 
     def _check_nothing_lost(self) -> None:
-        if not self.machine.awaits_outcomes:
-            return
         lost = [work for work in self.machine.open_slots("task", "step") if not work.awaited]
         if lost:
             names = "; ".join(f"{work.KIND} {work.name!r} ({work.line})" for work in lost[:5])
@@ -323,13 +320,6 @@ def program_maker(
     """`token_key` gives the key of an execution: see model.tokens. Without it, its promises' tokens are no good."""
 
     def make(machine: Machine) -> PythonProgram:
-        return PythonProgram(
-            definition,
-            machine,
-            org,
-            execution_id,
-            propagate_child_failures=propagate_child_failures,
-            token_key=token_key,
-        )
+        return PythonProgram(definition, machine, org, execution_id, token_key, propagate_child_failures)
 
     return make

@@ -33,11 +33,11 @@ class TaskContext:
     """The first parameter of a task that asks for it. Safe to use from the task's own thread."""
 
     __holdfast_task_context__: ClassVar[bool] = True
-    __slots__ = ("_beat", "_chunk_bytes", "_details", "_issue", "_say", "_stopped", "_token", "info", "stop_reason")
+    __slots__ = ("_beat", "_chunk_bytes", "_details", "_info", "_issue", "_say", "_stopped", "_token", "stop_reason")
 
     def __init__(
         self,
-        info: TaskInfo,
+        info: TaskInfo | Callable[[], TaskInfo],
         details: Payload | None,
         beat: Callable[[Payload | None, float | None], None],
         issue: Callable[[], str],
@@ -45,7 +45,7 @@ class TaskContext:
         say: Callable[[Payload], None],
         chunk_bytes: int,
     ) -> None:
-        self.info = info
+        self._info = info
         self.stop_reason = ""
         self._details = details
         self._beat = beat
@@ -54,6 +54,13 @@ class TaskContext:
         self._chunk_bytes = chunk_bytes
         self._token: str | None = None
         self._stopped = False
+
+    @property
+    def info(self) -> TaskInfo:
+        """Made when somebody asks: most bodies never do."""
+        if not isinstance(self._info, TaskInfo):
+            self._info = self._info()
+        return self._info
 
     def heartbeat(self, details: Any = None, *, progress: float | None = None) -> None:
         """Tell that the body is alive. `details` reach the next attempt; `progress` (0 to 1) is shown to people."""

@@ -2,7 +2,7 @@
 is arrays.
 
 `$1::bigint[]` becomes `$1::text::bigint[]`, and the list becomes `{1,2,3}`. Texts are put together and escaped all at
-once, whatever they hold.
+once, whatever they hold. Of an array of `each` (see `statements`) that is one value all the way down, one is sent.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, Final
 from holdfast.store.postgres.statements import Connection
 
 _ARRAY: Final = re.compile(r"(\$\d+)::(text|bigint|integer)\[\]")
+_SHORTENED: Final = re.compile(r"\$(\d+)::(?:text|bigint|integer)\[\] AS a[1-9]")  # see `statements`
 _BETWEEN: Final = "\0"  # no text of a database can hold it
 
 
@@ -40,20 +41,23 @@ class Packing:
 
 
 def _packed(query: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    text, numbers = _with_literals(query)
-    if not numbers:
-        return (text, *args)
+    text, whole, shortened = _with_literals(query)
     values = list(args)
-    for number in numbers:
+    for number in whole:
         values[number] = literal(values[number])
+    for number in shortened:
+        column = values[number]
+        values[number] = literal(column[:1] if column and column.count(column[0]) == len(column) else column)
     return (text, *values)
 
 
 @lru_cache(maxsize=8_192)
-def _with_literals(query: str) -> tuple[str, tuple[int, ...]]:
-    """The statement that takes literals, and which of its parameters they are."""
-    numbers = {int(found[1][1:]) - 1 for found in _ARRAY.finditer(query)}
-    return _ARRAY.sub(r"\1::text::\2[]", query), tuple(sorted(numbers))
+def _with_literals(query: str) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
+    """The statement that takes literals, and which of its parameters they are: arrays as they are, and those of which
+    one value is enough if all are the same."""
+    shortened = {int(found[1]) - 1 for found in _SHORTENED.finditer(query)}
+    whole = {int(found[1][1:]) - 1 for found in _ARRAY.finditer(query)} - shortened
+    return _ARRAY.sub(r"\1::text::\2[]", query), tuple(sorted(whole)), tuple(sorted(shortened))
 
 
 def literal(values: Sequence[Any]) -> str:

@@ -6,28 +6,32 @@ import time
 
 from holdfast.store.postgres.statements import Connection
 
-_GOOD_FOR = 20_000
+_GOOD_FOR = 100_000
 _NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
 
 class DatabaseClock:
-    """Read by transactions, and reckoned from the last reading for a moment after it. Never goes back."""
+    """Read by transactions, and reckoned from the last reading for a moment after it, unless the connection is another
+    one by then: it may lead to another server. Never goes back."""
 
     def __init__(self) -> None:
         self._ahead = time.time_ns() // 1000 - time.monotonic_ns() // 1000
         self._read_at = 0
         self._last = 0
+        self._source: Connection | None = None
 
     def __call__(self) -> int:
-        self._last = max(self._last, time.monotonic_ns() // 1000 + self._ahead)
+        now = time.monotonic_ns() // 1000 + self._ahead
+        self._last = max(self._last, now)
         return self._last
 
     async def read(self, connection: Connection) -> int:
         """The time, inside a transaction."""
         here = time.monotonic_ns() // 1000
-        if here - self._read_at < _GOOD_FOR:
+        if here - self._read_at < _GOOD_FOR and connection is self._source:
             return self()
         now: int = await connection.fetchval(_NOW)
         self._read_at = time.monotonic_ns() // 1000
         self._ahead = now - self._read_at
+        self._source = connection
         return now

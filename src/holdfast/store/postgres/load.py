@@ -24,10 +24,11 @@ from holdfast.store.postgres.pauses import load_pauses
 from holdfast.store.postgres.statements import Connection, columns, statement
 from holdfast.store.protocol import Loaded, LoadPlan, TaskKey, TurnClaim
 from holdfast.store.rows import (
+    row_to_bare_head,
     row_to_dead_letter,
     row_to_definition,
     row_to_event,
-    row_to_head,
+    row_to_ready,
     row_to_request,
     row_to_task,
     row_to_timer,
@@ -57,8 +58,6 @@ _UNREAD = statement("events", "unread")
 _GIVEN = statement("events", "given")
 _BY_SEQ = statement("events", "by_seq")
 _DEAD_LETTERS = statement("dead_letters", "by_key")
-
-_NO_READY = (None, None, None, None, None)
 
 
 class Raced(Exception):
@@ -242,10 +241,11 @@ class _Load:
     async def _load_ready(self) -> None:
         if not self.heads:
             return
-        found = {row[0]: row[1:] for row in await self.connection.fetch(_READY, list(self.heads))}
         executions = self.loaded.executions
         for execution_id, head in self.heads.items():
-            executions[execution_id] = row_to_head((*head, *found.get(execution_id, _NO_READY)))
+            executions[execution_id] = row_to_bare_head(head)
+        for execution_id, *ready in await self.connection.fetch(_READY, list(executions)):
+            executions[execution_id].ready = row_to_ready(*ready)
 
     def _settle_pages(self) -> None:
         """What a page was chosen by may have changed before its head was locked."""

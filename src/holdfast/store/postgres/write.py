@@ -28,6 +28,7 @@ from holdfast.store.rows import (
     ready_to_row,
     request_to_row,
     task_to_row,
+    turn_to_row,
 )
 
 _INSERT_EXECUTIONS = statement("executions", "insert")
@@ -120,7 +121,7 @@ def _write_executions(writing: Writing, changes: Changes) -> None:
     new = {execution.id for execution in changes.new_executions}
     writing.rows(_INSERT_EXECUTIONS, [head_to_row(e) for e in changes.new_executions])
     changed = changes.changed_executions
-    turned = [head_to_row(changed[key]) for key in changes.turned if key in changed and key not in new]
+    turned = [turn_to_row(changed[key]) for key in changes.turned if key in changed and key not in new]
     gone_on = [progress_to_row(e) for key, e in changed.items() if key not in changes.turned and key not in new]
     writing.rows(_UPDATE_EXECUTIONS, turned)
     writing.rows(_GO_ON, gone_on)

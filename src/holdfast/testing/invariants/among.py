@@ -25,9 +25,11 @@ def check_among(records: Sequence[Record], *, at_rest: bool) -> Iterator[Violati
         yield from _copies(record, by_id)
         yield from _continued(record, by_id)
         yield from _carried(record, by_id)
-        yield from _redelivered(record, by_id)
-        yield from _sent(record, by_id)
-        yield from _received(record, by_id)
+        if e.SignalReceived in record.kinds:
+            yield from _redelivered(record, by_id)
+            yield from _received(record, by_id)
+        if e.ExternalSignalDelivered in record.kinds:
+            yield from _sent(record, by_id)
     yield from check_families(records, by_id, at_rest=at_rest)
 
 
@@ -44,7 +46,7 @@ def _requests(records: Sequence[Record], kind: type[e.WorkflowStarted | e.Signal
     run to the next tell of that effect once more."""
     found: dict[tuple[str, str], list[tuple[str, int]]] = {}
     for record in records:
-        for event in own_events(record):
+        for event in own_events(record) if kind in record.kinds else ():
             body = event.body
             if (
                 isinstance(body, kind)
@@ -122,7 +124,8 @@ def _carried(record: Record, by_id: Records) -> Iterator[Violation]:
     taken = [
         event
         for event in own_events(record)
-        if getattr(event.body, "carried_from", None) is not None
+        if isinstance(event.body, _CALLS)
+        and event.body.carried_from is not None
         and getattr(event.body, "redelivered_from", None) is None
     ]
     reset = own_reset(record)
@@ -149,6 +152,7 @@ def _carried(record: Record, by_id: Records) -> Iterator[Violation]:
         yield from _left_behind(record, source, end.up_to, set(numbers))
 
 
+_CALLS = (e.SignalReceived, e.UpdateRequested)
 _VERDICTS = (e.UpdateAccepted, e.UpdateRejected)
 
 
@@ -156,7 +160,7 @@ def _redelivered(record: Record, by_id: Records) -> Iterator[Violation]:
     """A dead letter is received as it was."""
     for event in own_events(record):
         body = event.body
-        source = by_id.get(getattr(body, "redelivered_from", None) or "")
+        source = by_id.get(body.redelivered_from or "") if isinstance(body, e.SignalReceived) else None
         if source is None:
             continue
         original = next((found for found in source.history if found.seq == _from(event)), None)

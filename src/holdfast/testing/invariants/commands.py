@@ -38,11 +38,13 @@ _WHAT: Final[dict[type[e.EventBody], tuple[str, str]]] = {
     e.StepFailed: ("step", "settled"),
 }
 """Which kind of work an event is about, and what it says of it. The field `<kind>_no` says which one."""
+_UPDATES: Final = frozenset({e.UpdateRequested, e.UpdateAccepted, e.UpdateRejected, e.UpdateCompleted, e.UpdateFailed})
 
 
 def check_commands(record: Record) -> Iterator[Violation]:
     yield from _Commands(record).check()
-    yield from _Updates(record).check()
+    if not _UPDATES.isdisjoint(record.kinds):
+        yield from _Updates(record).check()
 
 
 class _Commands:

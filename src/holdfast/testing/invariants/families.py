@@ -31,7 +31,8 @@ def check_families(records: Sequence[Record], by_id: Records, *, at_rest: bool) 
     )
     for record in records:
         yield from _parent_of(record, by_id)
-        yield from _outcomes(record, by_id)
+        if not record.kinds.isdisjoint(_ENDS):
+            yield from _outcomes(record, by_id)
         yield from _unheard(record, by_id)
         yield from _counted(record, bound[record.head.id], at_rest=at_rest)
         for wait in record.head.waiting_for if record.head.ready is None and record.head.is_open else ():

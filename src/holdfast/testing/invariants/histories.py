@@ -25,7 +25,8 @@ def check_history(record: Record) -> Iterator[Violation]:
     yield from _ending(record)
     yield from _times(record)
     yield from _signals(record)
-    yield from _requests(record)
+    if e.SignalReceived in record.kinds:
+        yield from _requests(record)
     yield from _deadline(record)
     yield from _successor(record)
 

@@ -16,15 +16,18 @@ _STATES: Final[dict[type[e.EventBody], PromiseState]] = {
     e.PromiseTimedOut: PromiseState.TIMED_OUT,
 }
 _SETTLED: Final = (e.PromiseResolved, e.PromiseRejected, e.PromiseTimedOut)
+_PROMISES: Final = frozenset({e.PromiseCreated, e.PromiseCancelled, *_SETTLED})
 
 
 def check_outside(record: Record) -> Iterator[Violation]:
-    yield from _order(record)
-    yield from _deadlines(record)
+    if e.BroadcastReceived in record.kinds:
+        yield from _order(record)
+    if e.PromiseTimedOut in record.kinds:
+        yield from _deadlines(record)
     if record.waits is not None:
         yield from _counted(record, record.waits)
         yield from _asked_for(record, record.waits)
-    if record.promises is not None:
+    if record.promises is not None and (record.promises or not _PROMISES.isdisjoint(record.kinds)):
         yield from _promises(record, record.promises)
 
 
@@ -32,7 +35,7 @@ def check_messages(records: Sequence[Record]) -> Iterator[Violation]:
     """A message is for one alone. What a reset has copied or carried over was received by another one before."""
     receiver: dict[int, str] = {}
     for record in records:
-        if own_reset(record) is not None:
+        if e.EventReceived not in record.kinds or own_reset(record) is not None:
             continue
         for event in record.history:
             if isinstance(event.body, e.EventReceived) and event.body.correlation is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Final
 
 import msgspec
@@ -29,8 +30,11 @@ class Violation(msgspec.Struct, frozen=True, order=True):
         return f"{self.invariant} {self.execution_id} #{self.seq}: {self.text}"
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """One execution: its head with the ready row, its history, and its unfinished rows if they were read."""
+class Record(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """One execution: its head with the ready row, its history, and its unfinished rows if they were read.
+
+    `kinds` are the events that its history has: most checks are about some that few histories have.
+    """
 
     head: Execution
     history: Sequence[HistoryEvent]
@@ -38,6 +42,10 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     timers: Sequence[TimerRow] | None = None
     waits: Sequence[SubscriptionRow] | None = None
     promises: Sequence[PromiseRow] | None = None
+
+    @cached_property
+    def kinds(self) -> frozenset[type[e.EventBody]]:
+        return frozenset([type(event.body) for event in self.history])
 
 
 def as_stored(event: HistoryEvent) -> tuple[int, int, str, bytes]:
@@ -47,10 +55,9 @@ def as_stored(event: HistoryEvent) -> tuple[int, int, str, bytes]:
 
 def own_reset(record: Record) -> HistoryEvent | None:
     """The event that ends what was copied into this history, if anything was. Copied ones may be among the copies."""
-    for event in reversed(record.history):
-        if type(event.body) is e.WorkflowReset:
-            return event
-    return None
+    if e.WorkflowReset not in record.kinds:
+        return None
+    return next(event for event in reversed(record.history) if type(event.body) is e.WorkflowReset)
 
 
 def own_events(record: Record) -> Sequence[HistoryEvent]:

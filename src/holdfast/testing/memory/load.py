@@ -84,16 +84,17 @@ class _Load:
 
     def _messages(self) -> None:
         plan, loaded = self.plan, self.loaded
+        if not (loaded.due_timers or (plan.deliveries and self.database.deliveries) or any(_about_messages(plan))):
+            return
         due = {(timer.execution_id, timer.promise) for timer in loaded.due_timers if timer.promise is not None}
-        if due or (plan.deliveries and self.database.deliveries) or any(_about_messages(plan)):
-            load_messages(
-                self.database,
-                plan,
-                loaded,
-                executions=self.executions,
-                tasks=self.tasks,
-                promises=due | plan.promises,
-            )
+        load_messages(
+            self.database,
+            plan,
+            loaded,
+            executions=self.executions,
+            tasks=self.tasks,
+            promises=due | plan.promises,
+        )
 
     def _keys(self) -> None:
         plan, database, loaded = self.plan, self.database, self.loaded

@@ -16,25 +16,6 @@ from holdfast.testing.memory.database import MemoryDatabase, copied
 from holdfast.testing.memory.deletions import write_deletions
 from holdfast.testing.memory.keys import check_keys, write_keys, write_pauses
 
-GOES_ON: Final = (
-    "updated_at",
-    "last_seq",
-    "seen_seq",
-    "call_seq",
-    "signal_count",
-    "open_tasks",
-    "open_timers",
-    "open_children",
-    "open_waits",
-    "epoch",
-    "nonce",
-    "close_rounds",
-    "cancel_requested",
-    "waiting_for",
-)
-"""What changes of a head while its state stays."""
-_ORIGIN: Final = ("id", "org", "workflow_id", "kind", "created_at")
-_TURNS: Final = tuple(name for name in Execution.__struct_fields__ if name not in (*_ORIGIN, "ready"))
 _COUNTS: Final = (
     "last_seq",
     "seen_seq",
@@ -176,16 +157,46 @@ def _write_executions(database: MemoryDatabase, changes: Changes) -> None:
     for execution_id, execution in changes.changed_executions.items():
         if execution_id in made:
             continue
-        head = heads[execution_id]
-        for name in _TURNS if execution_id in changes.turned else GOES_ON:
-            setattr(head, name, getattr(execution, name))
-        if head.metadata is not None:
-            head.metadata = dict(head.metadata)
+        if execution_id in changes.turned:
+            heads[execution_id] = _turned(heads[execution_id], execution)
+        else:
+            _go_on(heads[execution_id], execution)
     for execution_id, execution in changes.ready.items():
         if execution.ready is None:
             database.ready.pop(execution_id, None)
         else:
             database.ready[execution_id] = copied(execution.ready)
+
+
+def _go_on(head: Execution, execution: Execution) -> None:
+    """What changes of a head while its state stays: nothing else of it is written."""
+    head.updated_at = execution.updated_at
+    head.last_seq = execution.last_seq
+    head.seen_seq = execution.seen_seq
+    head.call_seq = execution.call_seq
+    head.signal_count = execution.signal_count
+    head.open_tasks = execution.open_tasks
+    head.open_timers = execution.open_timers
+    head.open_children = execution.open_children
+    head.open_waits = execution.open_waits
+    head.epoch = execution.epoch
+    head.nonce = execution.nonce
+    head.close_rounds = execution.close_rounds
+    head.cancel_requested = execution.cancel_requested
+    head.waiting_for = execution.waiting_for
+
+
+def _turned(before: Execution, execution: Execution) -> Execution:
+    """Everything changes but where it comes from."""
+    head = copied(execution)
+    head.id = before.id
+    head.org = before.org
+    head.workflow_id = before.workflow_id
+    head.kind = before.kind
+    head.created_at = before.created_at
+    head.ready = None
+    head.metadata = dict(head.metadata) if head.metadata is not None else None
+    return head
 
 
 def _write_tasks(database: MemoryDatabase, changes: Changes) -> None:

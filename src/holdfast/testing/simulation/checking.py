@@ -200,7 +200,7 @@ def _tries(ledger: Ledger, given: Circumstances) -> Iterator[Violation]:
 def _timers(record: Record, _: Ledger, given: Circumstances) -> Iterator[Violation]:
     """When all is calm, timers fire in time."""
     due: dict[int, int] = {}
-    for event in record.history:
+    for event in record.history if e.TimerFired in record.kinds else ():
         if isinstance(event.body, e.TimerStarted):
             due[event.body.timer_no] = event.body.fire_at
         elif isinstance(event.body, e.TimerFired):
@@ -216,7 +216,7 @@ def _signals(records: Sequence[Record], ledger: Ledger, chains: dict[str, list[R
     """An accepted signal is received once, a refused one never; in the order in which senders were answered."""
     received: dict[str, list[tuple[str, int]]] = defaultdict(list)
     for record in records:
-        for event in record.history:
+        for event in record.history if e.SignalReceived in record.kinds else ():
             if isinstance(event.body, e.SignalReceived) and event.body.carried_from is None:
                 received[event.body.request_id or ""].append((record.head.id, event.seq))
     sent = [call for call in ledger.calls if call.what == "signal"]
@@ -228,7 +228,7 @@ def _signals(records: Sequence[Record], ledger: Ledger, chains: dict[str, list[R
             yield Violation("I07", found[0][0], found[0][1], f"signal {call.request_id} was refused ({call.refused})")
     for chain in chains.values():
         places: dict[str, int] = {}
-        for record in chain:
+        for record in chain if sent else ():
             for event in record.history:
                 if isinstance(event.body, e.SignalReceived) and event.body.carried_from is None:
                     places[event.body.request_id or ""] = len(places)
@@ -304,7 +304,7 @@ def _promises(records: Sequence[Record], ledger: Ledger) -> Iterator[Violation]:
             values[answer.promise_id].add(f"{answer.state} {bytes(answer.value).decode()}")
             firsts[answer.promise_id] += not answer.already_resolved
     for record in records:
-        for event in record.history:
+        for event in record.history if e.PromiseResolved in record.kinds else ():
             body = event.body
             if isinstance(body, e.PromiseResolved):
                 values[f"{record.head.id}:{body.name}"].add(f"RESOLVED {bytes(body.value).decode()}")
@@ -318,6 +318,8 @@ def _sent(database: MemoryDatabase, records: Sequence[Record], ledger: Ledger) -
     """A broadcast reaches as many as it says; an event that only one may have reaches one; nobody gets one twice."""
     got: Counter[int] = Counter()
     for record in records:
+        if record.kinds.isdisjoint((e.BroadcastReceived, e.EventReceived)):
+            continue
         mine: Counter[int] = Counter()
         for event in record.history:
             body = event.body

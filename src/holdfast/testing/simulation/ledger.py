@@ -44,12 +44,12 @@ class Ledger:
         self.steps: dict[tuple[str, str], list[Attempt]] = {}
         self.attempts: dict[tuple[str, int], list[Attempt]] = {}
         self.calls: list[Call] = []
-        self.trace: list[str] = []
+        self.notes: list[tuple[int, str]] = []
         self.errors: list[str] = []
         """What callers saw that no caller should."""
 
     def note(self, text: str) -> None:
-        self.trace.append(f"{self._clock() / 1e6:.3f} {text}")
+        self.notes.append((self._clock(), text))
 
     def _value(self) -> str:
         self._values += 1

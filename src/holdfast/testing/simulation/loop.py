@@ -113,7 +113,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     def create_task(
         self, coro: Any, *, name: str | None = None, context: Context | None = None, **_: Any
     ) -> asyncio.Task[Any]:
-        task: asyncio.Task[Any] = asyncio.Task(coro, loop=self, name=name, context=context)
+        # Named, or asyncio would make up a name for each.
+        task: asyncio.Task[Any] = asyncio.Task(coro, loop=self, name=name or "task", context=context)
         # Held until the end: what is thrown away half-way must not run its last lines in the middle of something else.
         self._tasks.append(task)
         return task
@@ -155,6 +156,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         """All that is to happen at this instant."""
         ready = self._ready
         take = ready.popleft
+        steps = self.steps
         while ready:
             made = take()
             if made.gone:
@@ -165,10 +167,11 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
                 if not process.dead:
                     process.kept.append(made)
                 continue
-            self.steps = steps = self.steps + 1
+            steps += 1
             if steps > MOST_STEPS:
                 raise Livelock(f"{MOST_STEPS} callbacks, at {self.now_s:.3f} s, and no end")
             context.run(made.callback, *made.args)
+        self.steps = steps
 
     def _move(self) -> None:
         """To the next instant at which something is to happen, and everything of that instant."""

@@ -7,9 +7,9 @@ follow from the seed.
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable
 from contextvars import Context, copy_context
+from random import Random
 from typing import Any
 
 from holdfast.config import EngineConfig
@@ -42,7 +42,8 @@ class Weather(Faults):
     database server has taken over; the engine does not promise to live through that, so no scenario has it by itself.
     """
 
-    def __init__(self, rng: random.Random, *, slow: float, lost: float, silent: float) -> None:
+    def __init__(self, loop: SimulatedLoop, rng: Random, *, slow: float, lost: float, silent: float) -> None:
+        self._loop = loop
         self._rng = rng
         self.slow = slow
         self.lost = lost
@@ -58,12 +59,11 @@ class Weather(Faults):
         return 0.0
 
     def schedule(self, work: Callable[[], None], context: Context) -> None:
-        loop = asyncio.get_running_loop()
         delay_s = self._delay_s() if self.slow else 0.0
         if delay_s:
-            loop.call_later(delay_s, work, context=context)
+            self._loop.call_later(delay_s, work, context=context)
         else:
-            loop.call_soon(work, context=context)
+            self._loop.call_soon(work, context=context)
 
     def pause_s(self) -> float:
         return self._delay_s() if self.slow else 0.0
@@ -151,6 +151,7 @@ class SimulatedWorker(Worker):
         host = self._host
         host.loop = asyncio.get_running_loop()
         host.rested = self._evict
+        host.gone = self._forget
         host.threads = BodyThreads(1)
         self._tasks = TaskRunner(host)
         self._pulse: Pulse = SimulatedPulse(host, self._tasks, self._session_lost, self._tasks.stop_stale)
@@ -179,15 +180,14 @@ class Node(Process):
         registry: Registry,
         clock: Callable[[], int],
         weather: Weather,
-        seed: int,
+        entropy: Callable[[], int],
     ) -> None:
         super().__init__()
         self.name = name
         self.up = False
         self._loop = loop
         self.store = MemoryStore(database, clock, weather)
-        entropy = random.Random(seed).getrandbits  # noqa: S311 - it is to be foreseen
-        self.engine = LocalEngine(self.store, config, lambda: entropy(64), secret=lambda: SECRET)
+        self.engine = LocalEngine(self.store, config, entropy, secret=lambda: SECRET)
         self._config = config
         self._worker = SimulatedWorker(
             self.engine.workers,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from contextvars import ContextVar
+from itertools import accumulate
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 LEDGER: ContextVar[Ledger] = ContextVar("LEDGER")
 ATTEMPTS = 4
 _RETRY = RetryPolicy(initial_interval_s=0.2, max_interval_s=1.0, max_attempts=ATTEMPTS)
+_LIMIT_S = 0.3
 SIGNALS = ("a", "b")
 KEYS = ("k", "l")
 NAMES = ("x", "y")
@@ -58,6 +60,24 @@ async def job(context: TaskContext, label: str, delay_s: float, fails: int) -> s
     return value
 
 
+@task(kind="deaf", retry=_RETRY, start_to_close=_LIMIT_S)
+async def deaf(context: TaskContext, label: str, delay_s: float) -> str:
+    """A body that takes too long the first time, and does not hear that it is to stop, as one in a thread: it reports
+    when another attempt has begun."""
+    ledger = LEDGER.get()
+    info = context.info
+    value = ledger.attempt_began(info.workflow_execution_id, info.task_no, info.attempt, label)
+    loop = asyncio.get_running_loop()
+    ends_at = loop.time() + (delay_s if info.attempt == 1 else _LIMIT_S * 0.9)
+    while (left_s := ends_at - loop.time()) > 0:
+        try:
+            await asyncio.sleep(left_s)
+        except asyncio.CancelledError:
+            continue
+    ledger.attempt_ended(info.workflow_execution_id, info.task_no, info.attempt, value)
+    return value
+
+
 @workflow(kind=KIND)
 async def plan(ctx: WorkflowContext, spec: dict[str, Any]) -> list[Any]:
     """Do what the input says; the result says what was seen. `log` comes from the runs before."""
@@ -85,6 +105,10 @@ async def _step(ctx: WorkflowContext, op: Op, log: list[Any]) -> None:
 async def _task(ctx: WorkflowContext, op: Op, log: list[Any]) -> None:
     _, label, delay_s, fails = op
     log.append(["task", await ctx.task(job, label, delay_s, fails)])
+
+
+async def _deaf(ctx: WorkflowContext, op: Op, log: list[Any]) -> None:
+    log.append(["task", await ctx.task(deaf, *op[1:])])
 
 
 async def _sleep(ctx: WorkflowContext, op: Op, log: list[Any]) -> None:
@@ -169,6 +193,7 @@ async def _guard(ctx: WorkflowContext, op: Op, log: list[Any]) -> None:
 _OPS: dict[str, Any] = {
     "step": _step,
     "task": _task,
+    "deaf": _deaf,
     "sleep": _sleep,
     "receive": _receive,
     "peek": _peek,
@@ -186,7 +211,7 @@ _OPS: dict[str, Any] = {
     "guard": _guard,
 }
 
-REGISTRY = Registry([plan], [job])
+REGISTRY = Registry([plan], [job, deaf])
 
 # Lines of Holdfast's own code are passed over; here they are the user's.
 lines._LABELS[plan.__code__.co_filename] = "programs.py"  # noqa: SLF001 - there is no other way to say so
@@ -194,8 +219,21 @@ lines._LABELS[plan.__code__.co_filename] = "programs.py"  # noqa: SLF001 - there
 
 # --- made-up inputs -----------------------------------------------------------------------------------------------
 
-_SIMPLE = ("step", "task", "sleep", "receive", "peek", "drain", "promise", "event", "message", "broadcast", "tell")
-_WEIGHTS = (5, 6, 2, 6, 3, 1, 2, 2, 1, 2, 1)
+_SIMPLE = {
+    "step": 5,
+    "task": 5,
+    "deaf": 1,
+    "sleep": 2,
+    "receive": 6,
+    "peek": 3,
+    "drain": 1,
+    "promise": 2,
+    "event": 2,
+    "message": 1,
+    "broadcast": 2,
+    "tell": 1,
+}
+_WORDS, _WEIGHTS = tuple(_SIMPLE), tuple(accumulate(_SIMPLE.values()))
 _DELAYS = (0.0, 0.0, 0.1, 0.7, 3.0)
 
 
@@ -222,7 +260,7 @@ class Maker:
         rng = self._rng
         if depth < 2 and rng.random() < 0.3:
             return self._nested(depth)
-        return self._simple(rng.choices(_SIMPLE, _WEIGHTS)[0])
+        return self._simple(rng.choices(_WORDS, cum_weights=_WEIGHTS)[0])
 
     def _nested(self, depth: int) -> Op:
         rng = self._rng
@@ -247,6 +285,8 @@ class Maker:
                 return ["step", self._label("s"), rng.choice(_DELAYS), rng.choice((0, 0, 0, 0, 1))]
             case "task":
                 return ["task", self._label("t"), rng.choice(_DELAYS), rng.choice((0, 0, 0, 1, 2, ATTEMPTS))]
+            case "deaf":
+                return ["deaf", self._label("t"), rng.choice((0.5, 0.6, 0.7))]
             case "sleep":
                 return ["sleep", rng.choice((0.05, 0.5, 1.5))]
             case "peek":

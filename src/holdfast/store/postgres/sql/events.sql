@@ -1,7 +1,8 @@
 -- name: insert
 -- Append to histories; a number that is taken is an error, never a silent loss.
 INSERT INTO holdfast_events (execution_id, seq, type, version, at, data)
-SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::integer[], $5::bigint[], $6::text[]);
+SELECT * FROM each($1::text[], $2::bigint[], $3::text[], $4::integer[], $5::bigint[], $6::_text)
+    AS n (execution_id, seq, type, version, at, data);
 
 -- name: unread
 -- Signals and updates of executions that came after a number.

@@ -33,7 +33,7 @@ SELECT id, org, workflow_id, kind, version, queue, priority, state, created_at, 
     last_seq, seen_seq, call_seq, signal_count, open_tasks, open_timers, open_children, open_waits, epoch, nonce,
     crashes, close_rounds, cancel_requested = 1, NULLIF(waiting_for, ''), NULLIF(stuck, ''), NULLIF(metadata, ''),
     NULLIF(parent_id, ''), child_no, NULLIF(on_parent_close, ''), NULLIF(successor, '')
-FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::text[],
+FROM each($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::text[],
     $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[],
     $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[], $21::bigint[], $22::bigint[],
     $23::bigint[], $24::bigint[], $25::text[], $26::text[], $27::text[], $28::text[], $29::bigint[], $30::text[],
@@ -51,14 +51,13 @@ UPDATE holdfast_executions AS e SET version = n.version, queue = n.queue, priori
     close_rounds = n.close_rounds, cancel_requested = n.cancel_requested = 1, waiting_for = NULLIF(n.waiting_for, ''),
     stuck = NULLIF(n.stuck, ''), metadata = NULLIF(n.metadata, ''), parent_id = NULLIF(n.parent_id, ''),
     child_no = n.child_no, on_parent_close = NULLIF(n.on_parent_close, ''), successor = NULLIF(n.successor, '')
-FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::text[],
-    $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[],
-    $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[], $21::bigint[], $22::bigint[],
-    $23::bigint[], $24::bigint[], $25::text[], $26::text[], $27::text[], $28::text[], $29::bigint[], $30::text[],
-    $31::text[])
-    AS n (id, org, workflow_id, kind, version, queue, priority, state, created_at, updated_at, closed_at, last_seq,
-        seen_seq, call_seq, signal_count, open_tasks, open_timers, open_children, open_waits, epoch, nonce, crashes,
-        close_rounds, cancel_requested, waiting_for, stuck, metadata, parent_id, child_no, on_parent_close, successor)
+FROM each($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::bigint[], $7::bigint[],
+    $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[],
+    $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[], $21::text[],
+    $22::text[], $23::text[], $24::text[], $25::bigint[], $26::text[], $27::text[])
+    AS n (id, version, queue, priority, state, updated_at, closed_at, last_seq, seen_seq, call_seq,
+        signal_count, open_tasks, open_timers, open_children, open_waits, epoch, nonce, crashes, close_rounds,
+        cancel_requested, waiting_for, stuck, metadata, parent_id, child_no, on_parent_close, successor)
 WHERE e.id = n.id;
 
 -- name: go_on
@@ -67,7 +66,7 @@ UPDATE holdfast_executions AS e SET updated_at = n.updated_at, last_seq = n.last
     call_seq = n.call_seq, signal_count = n.signal_count, open_tasks = n.open_tasks, open_timers = n.open_timers,
     open_children = n.open_children, open_waits = n.open_waits, epoch = n.epoch, nonce = n.nonce,
     close_rounds = n.close_rounds, cancel_requested = n.cancel_requested = 1, waiting_for = NULLIF(n.waiting_for, '')
-FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[],
+FROM each($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[],
     $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::text[])
     AS n (id, updated_at, last_seq, seen_seq, call_seq, signal_count, open_tasks, open_timers, open_children,
         open_waits, epoch, nonce, close_rounds, cancel_requested, waiting_for)

@@ -9,7 +9,7 @@ INSERT INTO holdfast_ready (execution_id, org, queue, priority, kind, version, s
     avoid_build)
 SELECT execution_id, org, queue, priority, kind, version, since_at, not_before_at, NULLIF(worker, ''), news = 1,
     NULLIF(avoid_build, '')
-FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::bigint[], $8::bigint[],
+FROM each($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::bigint[], $8::bigint[],
     $9::text[], $10::bigint[], $11::text[])
     AS n (execution_id, org, queue, priority, kind, version, since_at, not_before_at, worker, news, avoid_build)
 ON CONFLICT (execution_id) DO UPDATE SET queue = excluded.queue, priority = excluded.priority, kind = excluded.kind,

@@ -2,7 +2,7 @@
 -- New timers; a number that is taken is an error.
 INSERT INTO holdfast_timers (execution_id, timer_no, org, fire_at, promise)
 SELECT execution_id, timer_no, org, fire_at, NULLIF(promise, '')
-FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::text[])
+FROM each($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::text[])
     AS n (execution_id, timer_no, org, fire_at, promise);
 
 -- name: delete
