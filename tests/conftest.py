@@ -83,7 +83,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     parts = [value for report in reports for name, value in report.user_properties if name == "simulated"]
     if parts:
         scenarios, busy_s, took_s = (sum(part[index] for part in parts) for index in range(3))
-        rates = f"{scenarios / took_s:.0f}/s in each process, {scenarios / busy_s:.0f}/s of processor time"
+        processes = getattr(terminalreporter.config.option, "numprocesses", None) or 1
+        rates = (
+            f"{scenarios / took_s:.0f}/s in each process, {processes * scenarios / took_s:.0f}/s in all {processes}, "
+            f"{scenarios / busy_s:.0f}/s of processor time"
+        )
         terminalreporter.write_line(f"simulation: {scenarios} scenarios, {rates}")
 
 

@@ -9,7 +9,9 @@ from typing import Any
 import asyncpg
 import pytest
 
+from holdfast.model.executions import Ready
 from holdfast.store.postgres import fronts, transactions
+from holdfast.store.postgres.claims import Claims
 from holdfast.store.postgres.fronts import Fronts, Lane, Line
 from holdfast.store.postgres.statements import Connection, columns, statement
 from holdfast.testing.stores import Bench
@@ -79,6 +81,49 @@ async def test_rows_that_somebody_holds_are_passed_by(postgres_url, open_store):
         loaded = await bench.load(turn_claims=[turn_claim(3)], task_claims=[task_claim(3)])
     assert loaded.turn_claims == [[an_id(2), an_id(4), an_id(5)]]
     assert [key for key, _ in loaded.task_claims[0]] == [an_id(2), an_id(4), an_id(5)]
+
+
+@pytest.mark.parametrize("leaves", [None, lambda *_: False], ids=["alone", "in company"])
+async def test_a_claim_goes_on_behind_what_somebody_holds(postgres_url, open_store, leaves):
+    """Another node is about to take the first: it must not cost this one its share."""
+    bench = await Bench.opened(open_store)
+    await make_ready(bench, *((number, 0, number) for number in range(1, 9)))
+    async with held(postgres_url, an_id(1), an_id(2), an_id(3)):
+        loaded = await bench.load(turn_claims=[turn_claim(3, leaves=leaves)])
+    assert loaded.turn_claims == [[an_id(4), an_id(5), an_id(6)]]
+    assert loaded.executions.keys() == set(loaded.turn_claims[0])
+
+
+@pytest.mark.parametrize("leaves", [None, lambda *_: False], ids=["alone", "in company"])
+async def test_a_claim_goes_on_behind_what_somebody_has_just_taken(monkeypatch, open_store, leaves):
+    """Between finding and locking: a claim that comes back with less looks as if there were no more."""
+    monkeypatch.setattr(fronts, "LONG_S", -1.0)
+    monkeypatch.setattr(transactions, "Fronts", Wary)
+    bench, other = await Bench.opened(open_store), await Bench.opened(open_store)
+    made = await make_ready(bench, *((number, 0, number) for number in range(1, 9)))
+    really = Claims._in_lanes
+
+    async def slowly(*args: Any) -> list[Any]:
+        found = await really(*args)
+        for execution in made[:3]:
+            execution.ready = Ready(since_at=START, worker="w-2")
+        await other.write(ready={execution.id: execution for execution in made[:3]})
+        return found
+
+    monkeypatch.setattr(Claims, "_in_lanes", slowly)
+    loaded = await bench.load(turn_claims=[turn_claim(3, leaves=leaves)])
+    assert loaded.turn_claims == [[an_id(4), an_id(5), an_id(6)]]
+
+
+async def test_what_is_left_to_others_is_not_held(postgres_url, open_store):
+    """Nor does it use up the share."""
+    bench = await Bench.opened(open_store)
+    await make_ready(bench, *((number, 0, number) for number in range(1, 9)))
+    left = {an_id(1), an_id(2), an_id(3)}
+    loaded = await bench.load(turn_claims=[turn_claim(3, leaves=lambda key, *_: key in left)])
+    assert loaded.turn_claims == [[an_id(4), an_id(5), an_id(6)]]
+    assert loaded.turns_left
+    assert not left & loaded.executions.keys()
 
 
 async def test_dead_rows_are_not_walked(monkeypatch, postgres_url, open_store):

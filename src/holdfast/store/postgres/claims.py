@@ -6,9 +6,9 @@ Several queues are one line. Claims of one batch share what there is.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from holdfast.store.postgres.fronts import Fronts, Lane, Line
 from holdfast.store.postgres.statements import Connection, columns, statement
@@ -29,7 +29,11 @@ _TASK_QUEUES = statement("tasks", "claimable_queues")
 # Of those that are found without a lock, others may have taken the first: how many more are looked at.
 _SPARE: Final = 4
 
-TakeHeads = Callable[[Iterable[str]], Awaitable[None]]
+
+class TakeHeads(Protocol):
+    """Lock those that nobody holds; with `waiting`, only those that nobody has leased by now."""
+
+    async def __call__(self, wanted: Iterable[str], *, waiting: bool = False) -> None: ...
 
 
 class Claims:
@@ -75,20 +79,19 @@ class Claims:
             found.sort(key=_claiming_order)
         if claim.leaves is None:
             return [row[2] for row in found]
-        taken = [row[2] for row in found if not claim.leaves(row[2], row[3], row[1])]
-        self._loaded.turns_left |= len(taken) < len(found)
-        await self._take_heads(key for key in taken if key not in self._heads)
-        return [key for key in taken if key in self._heads]
+        wanted = [row for row in found if not claim.leaves(row[2], row[3], row[1])]
+        self._loaded.turns_left |= len(wanted) < len(found)
+        return [row[2] for row in await self._locked(wanted, limit, waiting=True)]
 
     async def _waiting_turns(self, claim: TurnClaim, builds: list[Any], limit: int) -> list[Any]:
         able, below = (*builds, self._loaded.now), claim.suspect_from
         line = Line(_TURN_FRONT, claim.org, tuple(dict.fromkeys(claim.queues)))
         if lanes := await self._fronts.lanes(self._connection, line, self._loaded.now):
-            page = limit if claim.leaves is not None else limit * _SPARE
-            found = await self._in_lanes(_TURNS_IN_LANES, line, lanes, *able, page, below)
-            return found if claim.leaves is not None else await self._locked(found, limit)
-        sql = _TURNS if claim.leaves is None else _TURN_CANDIDATES
-        return await self._from_the_beginning(_TURN_QUEUES, sql, line, limit, able, below)
+            found = await self._in_lanes(_TURNS_IN_LANES, line, lanes, *able, limit * _SPARE, below)
+            return found if claim.leaves is not None else await self._locked(found, limit, waiting=True)
+        if claim.leaves is not None:
+            return await self._from_the_beginning(_TURN_QUEUES, _TURN_CANDIDATES, line, limit * _SPARE, able, below)
+        return await self._from_the_beginning(_TURN_QUEUES, _TURNS, line, limit, able, below)
 
     async def _suspects(self, claim: TurnClaim, builds: list[Any]) -> Sequence[Any]:
         sql = _SUSPECTS if claim.leaves is None else _SUSPECTED
@@ -126,12 +129,12 @@ class Claims:
     async def _in_lanes(self, sql: str, line: Line, lanes: Sequence[Lane], *rest: Any) -> list[Any]:
         return list(await self._connection.fetch(sql, line.org, *columns(lanes, 3), *rest))
 
-    async def _locked(self, found: list[Any], limit: int) -> list[Any]:
-        """The first that nobody else holds: no more are locked than are wanted."""
+    async def _locked(self, found: list[Any], limit: int, *, waiting: bool = False) -> list[Any]:
+        """The first that nobody else holds, or has taken since they were found: no more are locked than are wanted."""
         taken: list[Any] = []
         while found and len(taken) < limit:
             some, found = found[: limit - len(taken)], found[limit - len(taken) :]
-            await self._take_heads({row[2] for row in some} - self._heads.keys())
+            await self._take_heads({row[2] for row in some} - self._heads.keys(), waiting=waiting)
             taken += [row for row in some if row[2] in self._heads]
         return taken
 

@@ -37,6 +37,7 @@ from holdfast.store.rows import (
 
 _LOCK = statement("executions", "lock")
 _LOCK_FREE = statement("executions", "lock_free")
+_LOCK_WAITING = statement("executions", "lock_waiting")
 _CHILDREN = statement("executions", "open_children")
 _BEREAVED = statement("executions", "bereaved")
 _READY = statement("ready", "by_id")
@@ -208,10 +209,10 @@ class _Load:
         await self._take_heads(free - self.heads.keys())
         self.due = await self._with_parents(due)
 
-    async def _take_heads(self, wanted: Iterable[str]) -> None:
+    async def _take_heads(self, wanted: Iterable[str], *, waiting: bool = False) -> None:
         ids = list(wanted)
         if ids:
-            for row in await self.connection.fetch(_LOCK_FREE, ids):
+            for row in await self.connection.fetch(_LOCK_WAITING if waiting else _LOCK_FREE, ids):
                 self.heads[row[0]] = row
 
     async def _take_bereaved(self) -> None:

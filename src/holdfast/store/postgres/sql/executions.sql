@@ -23,6 +23,17 @@ FROM holdfast_executions AS e
 WHERE e.id = ANY ($1::text[])
 ORDER BY e.id FOR NO KEY UPDATE OF e SKIP LOCKED;
 
+-- name: lock_waiting
+-- Those of these heads that nobody holds and that still wait for a worker, locked.
+SELECT e.id, e.org, e.workflow_id, e.kind, e.version, e.queue, e.priority, e.state, e.created_at, e.updated_at,
+    e.closed_at, e.last_seq, e.seen_seq, e.call_seq, e.signal_count, e.open_tasks, e.open_timers, e.open_children,
+    e.open_waits, e.epoch, e.nonce, e.crashes, e.close_rounds, e.cancel_requested, e.waiting_for, e.stuck, e.metadata,
+    e.parent_id, e.child_no, e.on_parent_close, e.successor
+FROM holdfast_executions AS e
+WHERE e.id = ANY ($1::text[])
+    AND EXISTS (SELECT 1 FROM holdfast_ready AS r WHERE r.execution_id = e.id AND r.worker IS NULL)
+ORDER BY e.id FOR NO KEY UPDATE OF e SKIP LOCKED;
+
 -- name: insert
 -- New heads; an id that exists already is an error.
 INSERT INTO holdfast_executions (id, org, workflow_id, kind, version, queue, priority, state, created_at, updated_at,
