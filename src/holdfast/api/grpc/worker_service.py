@@ -153,8 +153,11 @@ class WorkerDoor:
         finally:
             for job in jobs:
                 job.cancel()
-            await asyncio.gather(*jobs, return_exceptions=True)
-            self._detach(session, stream)
+            try:
+                # A worker that breaks off ends its requests first and cancels this call then: here, most likely.
+                await asyncio.gather(*jobs, return_exceptions=True)
+            finally:
+                self._detach(session, stream)
 
     async def _read(self, session: WorkerSession, requests: AsyncIterator[bytes], parts: Parts) -> None:
         while True:

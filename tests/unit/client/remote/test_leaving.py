@@ -10,6 +10,7 @@ import pytest
 
 from holdfast import ServerConfig, TaskContext, WorkerConfig, WorkflowContext, task, workflow
 from holdfast.api.grpc.settings import GrpcSettings
+from holdfast.api.grpc.worker_service import WorkerDoor
 from holdfast.assembly import RemoteWorker
 from holdfast.client.remote import workers as remote_workers
 from holdfast.testing.invariants import check, read
@@ -101,6 +102,45 @@ async def test_step_is_finished_before_the_worker_moves(engine: OpenEngine):
         GATES["task"].set()
         assert 1 == await chore.result(timeout=20)
         assert ["step", "task"] == sorted(RUNS)
+    for server in servers:
+        await server.stop()
+
+
+async def test_stream_that_is_cancelled_while_it_ends_is_noticed(engine: OpenEngine, monkeypatch: pytest.MonkeyPatch):
+    """A call may be cancelled more than once: its worker has gone all the same."""
+    write, serve = WorkerDoor._write, WorkerDoor._serve
+
+    async def slow_to_end(self: WorkerDoor, *args: Any, **settings: Any) -> None:
+        try:
+            await write(self, *args, **settings)
+        finally:
+            await asyncio.sleep(0.3)
+
+    async def cancelled_twice(self: WorkerDoor, *args: Any) -> None:
+        serving = asyncio.ensure_future(serve(self, *args))
+        try:
+            await asyncio.shield(serving)
+        except asyncio.CancelledError:
+            serving.cancel()
+            await asyncio.sleep(0.1)
+            serving.cancel()
+            await serving
+
+    monkeypatch.setattr(WorkerDoor, "_write", slow_to_end)
+    monkeypatch.setattr(WorkerDoor, "_serve", cancelled_twice)
+    api, second = await engine(), await engine()
+    servers = [await open_server(api, settings=PATIENT), await open_server(second, settings=PATIENT)]
+    async with worker_of(*servers) as worker:
+        handle = await api.client.start_workflow("at_work", "task")
+        await until(lambda: RUNS)
+        before = worker.session
+        (gone,) = [server for server in servers if server._workers.sessions]
+        await asyncio.wait_for(gone.stop(), 20)
+        assert 0 == gone._workers.sessions
+
+        await until(lambda: worker.connected and worker.session != before)
+        GATES["task"].set()
+        assert 1 == await handle.result(timeout=20)
     for server in servers:
         await server.stop()
 
