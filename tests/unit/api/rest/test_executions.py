@@ -98,7 +98,7 @@ async def test_the_result_is_waited_for(door):
 
 async def test_history_is_waited_for_and_paged(door):
     execution_id = await start(door)
-    await until(lambda: _waiting(door, execution_id))
+    await until(lambda: is_waiting(door, execution_id))
     whole = (await door.get(f"{EXECUTIONS}/{execution_id}/history")).json
     last = whole["events"][-1]["sequence"]
     waiting = asyncio.create_task(
@@ -112,7 +112,7 @@ async def test_history_is_waited_for_and_paged(door):
     assert whole["events"][0]["at"].endswith("Z")
 
 
-async def _waiting(door, execution_id):
+async def is_waiting(door, execution_id):
     return await status_of(door, execution_id) == "WAITING"
 
 
@@ -169,7 +169,7 @@ async def test_queries_and_updates(door):
 async def test_ending_and_taking_up_again(door):
     execution_id = await start(door, "asks", workflow_id="w")
     one = f"{EXECUTIONS}/{execution_id}"
-    await until(lambda: _waiting(door, execution_id))
+    await until(lambda: is_waiting(door, execution_id))
     forked = await door.post(f"{one}/fork", {"at_event": 1, "workflow_id": "other"})
     ended = await door.post(f"{one}/terminate", {"reason": "enough"})
     twice = await door.post(f"{one}/terminate")
@@ -187,7 +187,7 @@ async def test_ending_and_taking_up_again(door):
 async def test_what_an_execution_shows(door):
     execution_id = await start(door, "asks")
     one = f"{EXECUTIONS}/{execution_id}"
-    await until(lambda: _waiting(door, execution_id))
+    await until(lambda: is_waiting(door, execution_id))
     promises = (await door.get(f"{one}/promises")).json["promises"]
 
     assert [("answer", "PENDING")] == [(promise["name"], promise["state"]) for promise in promises]
@@ -201,7 +201,7 @@ async def test_unread_signals_are_seen_and_redelivered(door):
     execution_id = await start(door, "asks", workflow_id="w")
     one = f"{EXECUTIONS}/{execution_id}"
     await door.post(f"{one}/signal", {"signal_name": "x", "signal_value": 5})
-    await until(lambda: _waiting(door, execution_id))
+    await until(lambda: is_waiting(door, execution_id))
     mailbox = (await door.get(f"{one}/mailbox")).json
     await door.post(f"{one}/terminate")
     await door.post(f"{one}/bury-unread")

@@ -6,7 +6,7 @@ from holdfast import Client, Engine
 from tests.conftest import QUICK, until
 from tests.http_door import EXECUTIONS, ORG, http_door
 from tests.unit.api.rest.conftest import WORKFLOWS
-from tests.unit.api.rest.test_executions import start, status_of
+from tests.unit.api.rest.test_executions import is_waiting, start
 
 
 async def test_an_execution_says_what_it_waits_for(door):
@@ -20,10 +20,6 @@ async def test_an_execution_says_what_it_waits_for(door):
     assert ("ok", "waits_for_signal") == (finding["level"], finding["code"])
     assert "'message'" in finding["text"]
     assert "holdfast workflow signal 'c 1' message --input JSON" in finding["next"]
-
-
-async def is_waiting(door, execution_id):
-    return await status_of(door, execution_id) == "WAITING"
 
 
 async def test_nobody_has_the_code(database_url):

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 
 from holdfast.api.operations import OPERATIONS
+from tests.conftest import until
 from tests.http_door import EXECUTIONS, ORG
-from tests.unit.api.rest.test_executions import start
+from tests.unit.api.rest.test_executions import is_waiting, start
 
 
 async def test_head_answers_as_get_without_a_body(door):
     """Status, type and length of the answer are those of GET."""
-    one = f"{EXECUTIONS}/{await start(door)}"
+    execution_id = await start(door)
+    await until(lambda: is_waiting(door, execution_id))
+    one = f"{EXECUTIONS}/{execution_id}"
     for path in ("/healthz", f"{ORG}/definitions", one, f"{EXECUTIONS}/nobody", "/api/openapi.json", "/nowhere"):
         head = await door.call("HEAD", path, headers={"x-request-id": "same"})
         got = await door.get(path, headers={"x-request-id": "same"})

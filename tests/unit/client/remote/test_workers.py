@@ -18,6 +18,7 @@ from holdfast import (
     TaskContext,
     WorkerConfig,
     WorkflowContext,
+    WorkflowHandle,
     query,
     signal,
     task,
@@ -306,13 +307,18 @@ async def test_server_that_restarts_loses_nothing(engine: OpenEngine):
     async with remote(server.url) as worker:
         first = worker.session
         handles = [await api.client.start_workflow("many", 20) for _ in range(5)]
-        await asyncio.sleep(0.1)
+        await until(lambda: _has_begun(handles[0]))
         await server.stop()
+        handles.append(await api.client.start_workflow("many", 20))  # the others may be done on a quick machine
         async with serving(api, settings=settings):
             expected = sum(2 * number + number + 10 for number in range(20))
-            assert [expected] * 5 == [await handle.result(timeout=30) for handle in handles]
+            assert [expected] * 6 == [await handle.result(timeout=30) for handle in handles]
             assert first != worker.session
     await sound(api)
+
+
+async def _has_begun(handle: WorkflowHandle[Any]) -> bool:
+    return any(event.type == "TASK_COMPLETED" for event in await handle.history())
 
 
 RUNS: list[int] = []
