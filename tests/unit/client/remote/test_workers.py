@@ -317,7 +317,7 @@ async def test_server_that_restarts_loses_nothing(engine: OpenEngine):
     await sound(api)
 
 
-async def _has_begun(handle: WorkflowHandle[Any]) -> bool:
+async def _has_begun(handle: WorkflowHandle) -> bool:
     return any(event.type == "TASK_COMPLETED" for event in await handle.history())
 
 
