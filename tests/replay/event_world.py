@@ -40,7 +40,9 @@ class Received:
 
 
 class _Nobody:
-    def opened(self, executions: Sequence[tuple[str, str]]) -> None:
+    doubts = 0
+
+    def opened(self, executions: Sequence[tuple[str, str]], doubts: int) -> None:
         pass
 
     def committed(self, effects: Effects, portion: int) -> Portions:

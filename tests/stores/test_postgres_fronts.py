@@ -115,6 +115,21 @@ async def test_a_claim_goes_on_behind_what_somebody_has_just_taken(monkeypatch, 
     assert loaded.turn_claims == [[an_id(4), an_id(5), an_id(6)]]
 
 
+@pytest.mark.parametrize("leaves", [None, lambda *_: False], ids=["alone", "in company"])
+@pytest.mark.parametrize("in_lanes", [False, True], ids=["from the beginning", "in lanes"])
+async def test_a_small_claim_goes_on_behind_all_that_somebody_holds(request, postgres_url, open_store, leaves, in_lanes):
+    """However little room a node has: somebody's long transaction holds up what it has touched, and nothing else."""
+    if in_lanes:
+        request.getfixturevalue("every_front_is_long")
+    bench = await Bench.opened(open_store)
+    made = await make_ready(bench, *((number, 0, number) for number in range(1, 52)))
+    await bench.write(new_tasks=[a_task(execution, scheduled_at=START + n) for n, execution in enumerate(made)])
+    async with held(postgres_url, *(an_id(number) for number in range(1, 51))):
+        loaded = await bench.load(turn_claims=[turn_claim(1, leaves=leaves)], task_claims=[task_claim(1)])
+    assert loaded.turn_claims == [[an_id(51)]]
+    assert [key for key, _ in loaded.task_claims[0]] == [an_id(51)]
+
+
 async def test_what_is_left_to_others_is_not_held(postgres_url, open_store):
     """Nor does it use up the share."""
     bench = await Bench.opened(open_store)

@@ -143,8 +143,12 @@ class LocalEngine:
 
     # --- what a commit means for this process: `unit_of_work.Audience` ---
 
-    def opened(self, executions: Sequence[tuple[str, str]]) -> None:
-        self.outcomes.opened(executions)
+    @property
+    def doubts(self) -> int:
+        return self.outcomes.doubts
+
+    def opened(self, executions: Sequence[tuple[str, str]], doubts: int) -> None:
+        self.outcomes.opened(executions, doubts)
 
     def committed(self, effects: Effects, portion: int) -> Portions:
         for session in effects.expired:

@@ -22,11 +22,14 @@ class Outcomes:
     def __init__(self) -> None:
         self._recent: OrderedDict[Key, Outcome] = OrderedDict()
         self._open: set[Key] = set()
+        self.doubts = 0
+        """How often it was learned that another process has written."""
         self._waiting: dict[Key, list[asyncio.Future[Outcome]]] = {}
 
-    def opened(self, keys: Iterable[Key]) -> None:
-        """Started by this process, so open as far as anybody here can know."""
-        if len(self._open) < KNOWN_OPEN:
+    def opened(self, keys: Iterable[Key], doubts: int) -> None:
+        """Begun by this process, by a decision made after so many doubts. If there has been another since, somebody
+        may have closed them already, and whoever looked for ends then has not looked for these."""
+        if doubts == self.doubts and len(self._open) < KNOWN_OPEN:
             self._open.update(keys)
 
     def known_open(self, key: Key) -> bool:
@@ -34,6 +37,7 @@ class Outcomes:
 
     def doubt(self) -> None:
         """Another process has written: it may have closed what was known to be open."""
+        self.doubts += 1
         self._open.clear()
 
     @property

@@ -102,8 +102,12 @@ class Effects:
 class Audience(Protocol):
     """Whoever else in this process has to know of a commit. On the event loop."""
 
-    def opened(self, executions: Sequence[tuple[str, str]]) -> None:
-        """Before anybody is answered: these have been begun."""
+    @property
+    def doubts(self) -> int:
+        """How often it was learned that another process has written."""
+
+    def opened(self, executions: Sequence[tuple[str, str]], doubts: int) -> None:
+        """Before anybody is answered: these have been begun, by a decision made after so many doubts."""
 
     def committed(self, effects: Effects, portion: int) -> Portions:
         """After all were answered. Wakes so many at a time."""
@@ -131,7 +135,7 @@ def _settle_all(members: Iterable[Member]) -> None:
 class OperationBatch:
     """The members of one transaction."""
 
-    __slots__ = ("_effects", "_members", "_queue", "_refills", "_tally")
+    __slots__ = ("_doubts", "_effects", "_members", "_queue", "_refills", "_tally")
 
     def __init__(self, queue: OperationQueue, members: list[Member]) -> None:
         self._queue = queue
@@ -149,6 +153,7 @@ class OperationBatch:
 
     def decide(self, loaded: Loaded) -> Changes:
         queue = self._queue
+        self._doubts = queue.audience.doubts
         self._tally = Tally(queue.desk)
         ws = Workspace(loaded, queue.config, self._tally, queue.entropy)
         for refill in self._refills:
@@ -177,7 +182,7 @@ class OperationBatch:
         if self._effects.expired:
             yield from self.hand_out(portion)  # its last words to a session that is closed now
         audience = self._queue.audience
-        audience.opened(self._effects.opened)
+        audience.opened(self._effects.opened, self._doubts)
         members = self._members
         for first in range(0, len(members), portion):
             _settle_all(members[first : first + portion])

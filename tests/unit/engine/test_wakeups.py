@@ -203,3 +203,21 @@ async def test_a_blocking_body_does_not_hold_up_the_others(engine):
     assert 10 == await other.result(timeout=10)
     release.set()
     assert "released" == await blocked.result(timeout=10)
+
+
+async def test_an_end_noticed_before_its_start_was_answered_is_not_waited_for(engine, monkeypatch):
+    """Another process may run and close an execution while its beginner has not come to the answer yet. Whoever asks for
+    the result then reads it, instead of waiting for news that have passed."""
+    beginner, runner = await engine(), await engine(workflows=WORKFLOWS, tasks=TASKS)
+    local = beginner._local
+    answer = local.opened
+
+    def closed_meanwhile(executions, doubts):
+        local.outcomes.doubt()
+        answer(executions, doubts)
+
+    monkeypatch.setattr(local, "opened", closed_meanwhile)
+    handle = await beginner.client.start_workflow(one_after_another, 1)
+
+    assert not local.outcomes.known_open(("default", handle.id))
+    assert 0 == await runner.client.workflow(handle.id).result() == await handle.result()

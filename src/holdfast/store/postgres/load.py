@@ -209,11 +209,14 @@ class _Load:
         await self._take_heads(free - self.heads.keys())
         self.due = await self._with_parents(due)
 
-    async def _take_heads(self, wanted: Iterable[str], *, waiting: bool = False) -> None:
+    async def _take_heads(self, wanted: Iterable[str], *, waiting: bool = False, most: int | None = None) -> int:
         ids = list(wanted)
-        if ids:
-            for row in await self.connection.fetch(_LOCK_WAITING if waiting else _LOCK_FREE, ids):
-                self.heads[row[0]] = row
+        if not ids:
+            return 0
+        found = await self.connection.fetch(_LOCK_WAITING if waiting else _LOCK_FREE, ids, most)
+        for row in found:
+            self.heads[row[0]] = row
+        return len(found)
 
     async def _take_bereaved(self) -> None:
         """Parent and child both, or neither."""

@@ -14,25 +14,23 @@ WHERE e.id = ANY (ARRAY (
 ORDER BY e.id FOR NO KEY UPDATE OF e;
 
 -- name: lock_free
--- Those of these heads that nobody holds, locked.
+-- Those of these heads that nobody holds, locked: the first $2 of them in the order they are named in, or all.
 SELECT e.id, e.org, e.workflow_id, e.kind, e.version, e.queue, e.priority, e.state, e.created_at, e.updated_at,
     e.closed_at, e.last_seq, e.seen_seq, e.call_seq, e.signal_count, e.open_tasks, e.open_timers, e.open_children,
     e.open_waits, e.epoch, e.nonce, e.crashes, e.close_rounds, e.cancel_requested, e.waiting_for, e.stuck, e.metadata,
     e.parent_id, e.child_no, e.on_parent_close, e.successor
-FROM holdfast_executions AS e
-WHERE e.id = ANY ($1::text[])
-ORDER BY e.id FOR NO KEY UPDATE OF e SKIP LOCKED;
+FROM unnest($1::text[]) WITH ORDINALITY AS w (id, place) JOIN holdfast_executions AS e ON e.id = w.id
+ORDER BY w.place LIMIT $2::bigint FOR NO KEY UPDATE OF e SKIP LOCKED;
 
 -- name: lock_waiting
--- Those of these heads that nobody holds and that still wait for a worker, locked.
+-- The same of those that still wait for a worker.
 SELECT e.id, e.org, e.workflow_id, e.kind, e.version, e.queue, e.priority, e.state, e.created_at, e.updated_at,
     e.closed_at, e.last_seq, e.seen_seq, e.call_seq, e.signal_count, e.open_tasks, e.open_timers, e.open_children,
     e.open_waits, e.epoch, e.nonce, e.crashes, e.close_rounds, e.cancel_requested, e.waiting_for, e.stuck, e.metadata,
     e.parent_id, e.child_no, e.on_parent_close, e.successor
-FROM holdfast_executions AS e
-WHERE e.id = ANY ($1::text[])
-    AND EXISTS (SELECT 1 FROM holdfast_ready AS r WHERE r.execution_id = e.id AND r.worker IS NULL)
-ORDER BY e.id FOR NO KEY UPDATE OF e SKIP LOCKED;
+FROM unnest($1::text[]) WITH ORDINALITY AS w (id, place) JOIN holdfast_executions AS e ON e.id = w.id
+WHERE EXISTS (SELECT 1 FROM holdfast_ready AS r WHERE r.execution_id = e.id AND r.worker IS NULL)
+ORDER BY w.place LIMIT $2::bigint FOR NO KEY UPDATE OF e SKIP LOCKED;
 
 -- name: insert
 -- New heads; an id that exists already is an error.
