@@ -117,7 +117,9 @@ async def test_a_claim_goes_on_behind_what_somebody_has_just_taken(monkeypatch, 
 
 @pytest.mark.parametrize("leaves", [None, lambda *_: False], ids=["alone", "in company"])
 @pytest.mark.parametrize("in_lanes", [False, True], ids=["from the beginning", "in lanes"])
-async def test_a_small_claim_goes_on_behind_all_that_somebody_holds(request, postgres_url, open_store, leaves, in_lanes):
+async def test_a_small_claim_goes_on_behind_all_that_somebody_holds(
+    request, postgres_url, open_store, leaves, in_lanes
+):
     """However little room a node has: somebody's long transaction holds up what it has touched, and nothing else."""
     if in_lanes:
         request.getfixturevalue("every_front_is_long")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.client.calls import NO_VALUE, Call, UpdateHandle, WaitFor, within
 from holdfast.client.events import WaitView
 from holdfast.client.explaining import WaitExplanation, WorkflowExplanation
-from holdfast.client.following import outcome_of, successor_of
+from holdfast.client.following import outcome_of
 from holdfast.client.mailbox import Mailbox
 from holdfast.client.promises import PromiseView
 from holdfast.client.task_output import TaskOutput, TaskUpdate
@@ -67,14 +67,8 @@ class WorkflowHandle:
         WorkflowFailed, WorkflowCancelled, WorkflowTerminated or WorkflowTimedOut if there is none, TimeoutError if it
         takes longer than `timeout` seconds; the execution goes on.
         """
-        executions, org = self._client.executions, self._client.org
-        if timeout is None:
-            outcome = await executions.outcome(org, self.id)
-            successor = successor_of(outcome.last_event.body)
-            if successor is not None:
-                outcome = await outcome_of(executions, org, successor)
-        else:
-            outcome = await asyncio.wait_for(outcome_of(executions, org, self.id), timeout)
+        waiting = outcome_of(self._client.executions, self._client.org, self.id)
+        outcome = await (waiting if timeout is None else asyncio.wait_for(waiting, timeout))
         return result_of(outcome, self._result_type if type_hint is None else type_hint)
 
     async def describe(self) -> WorkflowView:

@@ -178,7 +178,7 @@ class LocalExecutions:
         self._check_start(request)
         if self._engine.tracing is not None:
             request = stamped(request, self._engine.tracing)
-        return self._submit(Start(request)) if using is None else self._engine.run(Start(request), using)
+        return self._engine.run(Start(request), using)
 
     def signal(self, request: ex.SignalWorkflow, using: Any = None) -> Awaitable[ex.SignalResponse]:
         check_name(request.workflow_execution_id, "workflow_execution_id")
@@ -192,8 +192,7 @@ class LocalExecutions:
         self._check_signal(request)
         if self._engine.tracing is not None:
             request = stamped(request, self._engine.tracing)
-        operation = SignalWithStartWorkflow(request)
-        return self._submit(operation) if using is None else self._engine.run(operation, using)
+        return self._engine.run(SignalWithStartWorkflow(request), using)
 
     def cancel(self, request: ex.CancelExecution) -> asyncio.Future[ex.Changed]:
         check_name(request.workflow_execution_id, "workflow_execution_id")

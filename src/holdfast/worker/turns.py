@@ -88,7 +88,7 @@ class ExecutionRunner:
         self._busy = False
         self._request: CompleteTurn | None = None
         self._next: TurnWork | None = None
-        self._late: tuple[HistoryEvent, ...] = ()
+        self._late: list[HistoryEvent] = []
         self._late_seq = 0
         self._unrecorded: list[Turn] = []
         self._outcomes: list[StepFinished] = []
@@ -161,7 +161,8 @@ class ExecutionRunner:
 
     def _discard(self) -> None:
         self._unrecorded = []
-        self._refused = self._late = ()
+        self._refused = ()
+        self._late = []
         self._late_seq = 0
         if self._machine is not None:
             self._machine.close()
@@ -438,7 +439,7 @@ class ExecutionRunner:
     def _catch_up(self) -> None:
         """Take in what arrived while the commit or a read was in flight, then go on."""
         if self._late or self._late_seq > self.known:
-            late, self._late = self._late, ()
+            late, self._late = self._late, []
             if not self._absorb(sorted(late, key=_seq), self._late_seq) and self.held:
                 self._in_background(self._load())
                 return

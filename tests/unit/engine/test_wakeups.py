@@ -206,7 +206,7 @@ async def test_a_blocking_body_does_not_hold_up_the_others(engine):
 
 
 async def test_an_end_noticed_before_its_start_was_answered_is_not_waited_for(engine, monkeypatch):
-    """Another process may run and close an execution while its beginner has not come to the answer yet. Whoever asks for
+    """Another process may run and close an execution before its beginner has come to the answer. Whoever asks for
     the result then reads it, instead of waiting for news that have passed."""
     beginner, runner = await engine(), await engine(workflows=WORKFLOWS, tasks=TASKS)
     local = beginner._local

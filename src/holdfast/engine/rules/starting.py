@@ -111,40 +111,27 @@ def new_execution_id(ws: Workspace) -> str:
 
 
 def begin_asked(ws: Workspace, request: StartWorkflow | SignalWithStart, version: str, new_id: str) -> Execution:
-    """What a caller has asked for: `begin`, without what only other executions can ask for."""
-    now = ws.now
-    workflow_id = request.workflow_id if request.workflow_id is not None else new_id
+    """What a caller has asked for."""
+    start_at = request.start_at if request.start_at is not None and request.start_at > ws.now else None
     timeout_s = request.execution_timeout_s
-    start_at = request.start_at if request.start_at is not None and request.start_at > now else None
-    expires_at = None if timeout_s is None else (start_at or now) + int(timeout_s * MICRO)
-    execution = Execution(
-        id=new_id,
-        org=request.org,
-        workflow_id=workflow_id,
-        kind=request.kind,
-        version=version,
-        queue=request.queue,
-        priority=request.priority,
-        state=OPEN,
-        created_at=now,
-        updated_at=now,
-        metadata=request.metadata,
+    return begin(
+        ws,
+        Beginning(
+            org=request.org,
+            kind=request.kind,
+            version=version,
+            execution_id=new_id,
+            workflow_id=new_id if request.workflow_id is None else request.workflow_id,
+            key=request.workflow_id is not None,
+            input=request.input,
+            queue=request.queue,
+            priority=request.priority,
+            metadata=request.metadata,
+            request_id=request.request_id,
+            expires_at=None if timeout_s is None else (start_at or ws.now) + int(timeout_s * MICRO),
+            start_at=start_at,
+        ),
     )
-    _add(ws, execution, expires_at, key=request.workflow_id is not None)
-    started = WorkflowStarted(
-        kind=request.kind,
-        version=version,
-        workflow_id=workflow_id,
-        queue=request.queue,
-        input=request.input,
-        metadata=request.metadata,
-        request_id=request.request_id,
-        expires_at=expires_at,
-        start_at=start_at,
-        born=ws.loaded.last_id,
-    )
-    _start(ws, execution, started)
-    return execution
 
 
 def add_head(ws: Workspace, asked: Beginning) -> Execution:
@@ -165,20 +152,16 @@ def add_head(ws: Workspace, asked: Beginning) -> Execution:
         child_no=asked.child_no,
         on_parent_close=asked.on_parent_close,
     )
-    _add(ws, execution, asked.expires_at, key=asked.key)
-    return execution
-
-
-def _add(ws: Workspace, execution: Execution, expires_at: int | None, *, key: bool) -> None:
     ws.add_execution(execution)
-    if key:
-        ws.loaded.workflow_keys[execution.org, execution.workflow_id] = execution.id
-        ws.changes.workflow_keys[execution.org, execution.workflow_id] = execution.id
-    if expires_at is not None:
+    if asked.key:
+        ws.loaded.workflow_keys[asked.org, asked.workflow_id] = execution.id
+        ws.changes.workflow_keys[asked.org, asked.workflow_id] = execution.id
+    if asked.expires_at is not None:
         ws.add_timer(
             execution,
-            TimerRow(execution_id=execution.id, timer_no=DEADLINE_NO, org=execution.org, fire_at=expires_at),
+            TimerRow(execution_id=execution.id, timer_no=DEADLINE_NO, org=asked.org, fire_at=asked.expires_at),
         )
+    return execution
 
 
 def begin(ws: Workspace, asked: Beginning) -> Execution:
@@ -202,16 +185,12 @@ def begin(ws: Workspace, asked: Beginning) -> Execution:
         born=ws.loaded.last_id if asked.born is None else asked.born,
         had=asked.had,
     )
-    _start(ws, execution, started)
-    return execution
-
-
-def _start(ws: Workspace, execution: Execution, started: WorkflowStarted) -> None:
     ws.append(execution, started)
-    if started.start_at is None:
+    if asked.start_at is None:
         wake(ws, execution)
     else:
-        begin_later(ws, execution, started.start_at)
+        begin_later(ws, execution, asked.start_at)
+    return execution
 
 
 def begin_later(ws: Workspace, execution: Execution, start_at: int) -> None:

@@ -67,12 +67,12 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
         for seq, reason in request.refused:
             bury(ws, execution, seq, reason)
         for turn in turns:
-            self._record_turn(ws, execution, turn, not turn.commands, releasing and turn is last)
+            self._record_turn(ws, execution, turn, leave_row=not turn.commands, releasing=releasing and turn is last)
         for step in request.steps:
             ws.append(execution, step)
         if ahead is not None:
             # Empty, it will be recorded by the next commit: most often by the step that it has asked for.
-            self._record_turn(ws, execution, ahead, False, releasing)
+            self._record_turn(ws, execution, ahead, leave_row=False, releasing=releasing)
         closed = execution.state not in OPEN_STATES
         if not closed:
             self._settle(ws, execution, verdict, releasing)
@@ -116,7 +116,9 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
         elif ahead.up_to != seq or not CLOSING.isdisjoint(map(type, ahead.commands[:-1])):
             raise InvalidRequest(f"a turn ahead must have seen event {seq}, and end with its end", field="after_steps")
 
-    def _record_turn(self, ws: Workspace, execution: Execution, turn: Turn, leave_row: bool, releasing: bool) -> None:
+    def _record_turn(
+        self, ws: Workspace, execution: Execution, turn: Turn, *, leave_row: bool, releasing: bool
+    ) -> None:
         up_to = turn.up_to
         execution.seen_seq = max(execution.seen_seq, up_to)
         for command in turn.commands:

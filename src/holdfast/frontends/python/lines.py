@@ -22,8 +22,8 @@ def _label(filename: str) -> str:
 
 
 def calling_line(above: int = 0) -> str:
-    """`file.py:42 in function` of the nearest caller outside Holdfast and asyncio. The caller's `above` callers are
-    known to be Holdfast's: not to look at them spares making their frames."""
+    """`file.py:42 in function` of the nearest caller outside Holdfast and asyncio. The first `above` callers, whoever
+    calls this being one of them, are known to be Holdfast's: not to look at them spares making their frames."""
     frame: FrameType | None = sys._getframe(above + 1)  # noqa: SLF001 - a private name, a documented function
     while frame is not None:
         code = frame.f_code
