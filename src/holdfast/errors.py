@@ -75,6 +75,7 @@
     │   ├── ServerNotSupported         too old, or its database has another encoding than UTF8
     │   ├── ServerReadOnly             a standby, or read-only by its settings
     │   └── AccessDenied               wrong password, or a right is missing
+    ├── EventTooNew                    a history goes on in a form that only a newer Holdfast knows
     ├── ExecutionOutcome               what `handle.result()` raises when there is no result
     │   ├── WorkflowFailed
     │   ├── WorkflowCancelled
@@ -123,7 +124,7 @@ Errors carry data in attributes, a stable `code`, and a message that names the c
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 
 class HoldfastError(Exception):
@@ -614,6 +615,16 @@ class AccessDenied(StorageError):
 
     code = "access_denied"
 
+
+class EventTooNew(HoldfastError):
+    """An event was written by a newer Holdfast: upgrade this program."""
+
+    code = "event_too_new"
+
+
+NOT_NOW: Final = (Unavailable, StorageError)
+"""Neither the caller nor what it asks for is to blame, and it may pass: the database is gone, full, a standby, or lets
+nobody in. Who has done work and must report it, or has to run for ever, waits and tries again."""
 
 # --- how an execution ended, for callers --------------------------------------------------------------------------
 

@@ -87,6 +87,7 @@ CODES = {
     "SchemaTooOld": "schema_too_old",
     "StorageCorrupt": "storage_corrupt",
     "OutcomeUnknown": "outcome_unknown",
+    "EventTooNew": "event_too_new",
     "DriverMissing": "driver_missing",
     "ServerNotSupported": "server_not_supported",
     "ServerReadOnly": "server_read_only",

@@ -38,6 +38,7 @@ STATUS: Final[dict[type[er.HoldfastError], Told]] = {
     er.TooManyRequests: Told(429, "RESOURCE_EXHAUSTED", "Too many"),
     er.StorageFull: Told(507, "RESOURCE_EXHAUSTED", "The server's disk is full"),
     er.StorageError: Told(503, "UNAVAILABLE", "The database can't be used"),
+    er.EventTooNew: Told(503, "UNAVAILABLE", "This server is too old"),
     er.AccessRefused: Told(403, "PERMISSION_DENIED", "Not allowed"),
     er.AmbiguousCredentials: Told(400, "INVALID_ARGUMENT", "More than one key"),
     er.Unauthenticated: Told(401, "UNAUTHENTICATED", "Not authenticated"),

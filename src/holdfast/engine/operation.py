@@ -17,8 +17,8 @@ Answer = TypeVar("Answer")
 
 
 class Operation(Generic[Request, Answer]):
-    """One change of state. `PATIENT` operations wait out a full disk instead of being refused: their caller has done
-    work that must not be lost."""
+    """One change of state. `PATIENT` operations wait until the database can be used again instead of being refused:
+    their caller has done work that must not be lost."""
 
     __slots__ = ("request",)
 

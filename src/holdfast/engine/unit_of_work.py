@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import logging
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
@@ -27,7 +28,7 @@ from holdfast.engine.leftovers import Leftovers, Portions, do_all
 from holdfast.engine.operation import Operation
 from holdfast.engine.refill import plan_refills
 from holdfast.engine.rules.workspace import Entropy, Workspace
-from holdfast.errors import EngineStopped, HoldfastError, StorageFull
+from holdfast.errors import NOT_NOW, EngineStopped, HoldfastError
 from holdfast.model.events import TurnEvent
 from holdfast.model.values import Token
 from holdfast.store.protocol import Changes, Loaded, LoadPlan
@@ -36,7 +37,8 @@ Answer = TypeVar("Answer")
 log = logging.getLogger("holdfast.engine")
 
 AnyFuture = asyncio.Future[Any] | concurrent.futures.Future[Any]
-FULL_RETRY_S = 0.25
+PATIENT_RETRY_S = 0.25
+TELL_EVERY_S = 10.0
 PORTION = 32
 """How many callers are answered, or pieces of work handed out, before the writer may go on."""
 LARGE = 128
@@ -197,14 +199,15 @@ class OperationBatch:
             yield
 
     def failed(self, error: BaseException) -> None:
-        """Refuse, except those who wait out a full disk: their work is done and must not be lost."""
-        patient = [m for m in self._members if m.operation.PATIENT] if isinstance(error, StorageFull) else []
+        """Refuse, except those who wait until the database can be used again: their work is done and must not be
+        lost."""
+        patient = [m for m in self._members if m.operation.PATIENT] if isinstance(error, NOT_NOW) else []
         for member in self._members:
             member.refusal = error
         hasty = [m for m in self._members if m not in patient] if patient else self._members
         self._queue.call(lambda: _settle_all(hasty))
         if patient:
-            self._queue.put_back(patient)
+            self._queue.put_back(patient, error)
 
     def doubted(self, error: BaseException) -> None:
         """Those who report finished work wait until it is known: they could only report it twice."""
@@ -253,6 +256,7 @@ class OperationQueue:
         self._leftovers: Leftovers | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake: Callable[[], None] = lambda: None
+        self._told_at = -TELL_EVERY_S
 
     @property
     def waiting(self) -> int:
@@ -270,10 +274,8 @@ class OperationQueue:
         self._loop = None
         if self._leftovers is not None:
             self._leftovers.do_all()
-        while self._waiting:
-            member = self._waiting.popleft()
-            member.refusal = EngineStopped()
-            _settle_all([member])
+        waiting, self._waiting = self._waiting, deque()
+        self._refuse(waiting)
 
     def submit(self, operation: Operation[Any, Answer]) -> asyncio.Future[Answer]:
         loop = self._loop
@@ -335,14 +337,27 @@ class OperationQueue:
             return
         loop.call_soon_threadsafe(callback)
 
-    def put_back(self, members: list[Member]) -> None:
-        """Try these again a little later."""
-        loop = self._loop
-        if loop is None:
-            return
+    def put_back(self, members: list[Member], error: BaseException) -> None:
+        """Try these again a little later. From the writer."""
+        now = time.monotonic()
+        if now - self._told_at >= TELL_EVERY_S:
+            self._told_at = now
+            log.warning("%d reports of finished work wait for the database: %s", len(members), error)
 
         def again() -> None:
-            self._waiting.extendleft(reversed(members))
-            self._wake()
+            if self._loop is None:
+                self._refuse(members)
+            else:
+                self._waiting.extendleft(reversed(members))
+                self._wake()
 
-        loop.call_soon_threadsafe(loop.call_later, FULL_RETRY_S, again)
+        loop = self._loop
+        if loop is None:
+            self._refuse(members)
+        else:
+            loop.call_soon_threadsafe(loop.call_later, PATIENT_RETRY_S, again)
+
+    def _refuse(self, members: Iterable[Member]) -> None:
+        for member in members:
+            member.refusal = EngineStopped()
+        _settle_all(members)

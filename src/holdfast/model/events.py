@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final
 import msgspec
 from msgspec import Raw
 
-from holdfast.errors import StorageError
+from holdfast.errors import EventTooNew
 from holdfast.model.values import (
     DEFAULT_TASK_RETRY,
     DEFAULT_TIMEOUTS,
@@ -554,7 +554,7 @@ def decode_body(type_name: str, version: int, data: bytes | str) -> EventBody:
     """The event body of a stored row, brought up to the present version."""
     cls = EVENT_TYPES.get(type_name)
     if cls is None or version > cls.VERSION:
-        raise StorageError(
+        raise EventTooNew(
             f"event type {type_name} version {version} is not known to this Holdfast: upgrade this program",
             type=type_name,
             version=version,

@@ -8,11 +8,8 @@ from __future__ import annotations
 import asyncio
 
 from holdfast.contract.upkeep import Upkeep
-from holdfast.errors import EngineStopped, Unavailable
 from holdfast.model.values import MICRO
-from holdfast.services.loops import Service, log
-
-RETRY_S = 0.5
+from holdfast.services.loops import Service
 
 
 class Clockwork(Service):
@@ -46,15 +43,8 @@ class Clockwork(Service):
 
     async def run(self) -> None:
         while True:
-            try:
-                await self._pass()
-            except EngineStopped:
-                return
-            except Unavailable as error:
-                log.warning("due work waits: %s", error)
-                await asyncio.sleep(RETRY_S)
-            else:
-                await self._sleep()
+            await self._pass()
+            await self._sleep()
 
     async def _pass(self) -> None:
         upkeep = self._upkeep

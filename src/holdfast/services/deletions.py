@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from holdfast.contract.upkeep import Upkeep
-from holdfast.errors import EngineStopped, HoldfastError
-from holdfast.services.loops import Service, log
+from holdfast.services.loops import Service
 
 
 class Deletions(Service):
@@ -26,9 +25,4 @@ class Deletions(Service):
     async def run(self) -> None:
         while True:
             await asyncio.sleep(self._every_s)
-            try:
-                await self.once()
-            except EngineStopped:
-                return
-            except HoldfastError as error:
-                log.warning("a deleted org could not be removed yet: %s", error)
+            await self.once()

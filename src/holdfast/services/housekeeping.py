@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from holdfast.contract.upkeep import Upkeep
-from holdfast.errors import EngineStopped, Unavailable
 from holdfast.model.values import MICRO
-from holdfast.services.loops import Service, log
+from holdfast.services.loops import Service
 
 
 class Housekeeping(Service):
@@ -36,9 +35,4 @@ class Housekeeping(Service):
     async def run(self) -> None:
         while True:
             await asyncio.sleep(self._every_s)
-            try:
-                await self._forget()
-            except EngineStopped:
-                return
-            except Unavailable as error:
-                log.warning("housekeeping waits: %s", error)
+            await self._forget()

@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 
 from holdfast.contract.upkeep import Upkeep
-from holdfast.errors import EngineStopped, Unavailable
-from holdfast.services.loops import Service, log
+from holdfast.services.loops import Service
 
 SLOWER = 1.2
 BREATH_S = 0.002
@@ -38,13 +37,7 @@ class Lookout(Service):
         while True:
             await self._upkeep.until_changed(pause_s)
             began_at = loop.time()
-            try:
-                found = await self._upkeep.look_around()
-            except EngineStopped:
-                return
-            except Unavailable as error:
-                log.warning("could not look around: %s", error)
-                found = False
+            found = await self._upkeep.look_around()
             pause_s = self._every_s if found else min(pause_s * SLOWER, self._rest_s)
             if found:
                 before, done = done, self._upkeep.work_done()

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.errors import DeterminismError, InvalidHistory, InvalidRequest, StorageError, UnknownWorkflowKind
+from holdfast.errors import DeterminismError, EventTooNew, InvalidHistory, InvalidRequest, UnknownWorkflowKind
 from holdfast.frontends.python.definitions import Registry, WorkflowDefinition
 from holdfast.frontends.python.program import program_maker
 from holdfast.model.events import EventBody, HistoryEvent, TurnEvent, WorkflowStarted, decode_body, encode_body
@@ -107,7 +107,7 @@ def load_history(source: Path | str | Mapping[str, Any]) -> StoredHistory:
                 field="format",
             )
         events = [HistoryEvent(event.seq, _micros(event.at), _body(event)) for event in stored.events]
-    except (msgspec.DecodeError, StorageError, ValueError) as error:
+    except (msgspec.DecodeError, EventTooNew, ValueError) as error:
         raise InvalidHistory(f"this is not a stored history: {error}", field="history") from error
     return StoredHistory(stored.execution_id, stored.kind, stored.version, _checked(events))
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 from holdfast.contract.workers import Heartbeat, HeartbeatAnswer, RunningAttempt, Work
-from holdfast.errors import EngineStopped, Unavailable
+from holdfast.errors import NOT_NOW, EngineStopped
 from holdfast.worker.host import Host, log
 from holdfast.worker.tasks import TaskRunner
 
@@ -46,7 +46,7 @@ class Pulse:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        self._thread = threading.Thread(target=self._beat_on, name="holdfast-pulse", daemon=True)
+        self._thread = threading.Thread(target=self._keep_beating, name="holdfast-pulse", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
@@ -61,6 +61,15 @@ class Pulse:
 
     def turn_ends(self) -> None:
         self._turn = None
+
+    def _keep_beating(self) -> None:
+        """Whatever happens: without its pulse a worker loses all that it holds, and gets no more."""
+        while not self._stopping:
+            try:
+                self._beat_on()
+            except Exception:  # noqa: BLE001 - see above
+                log.exception("the pulse of session %s goes on after an error", self._host.session)
+                time.sleep(WATCH_S)
 
     def _beat_on(self) -> None:
         lease_s = self._host.config.lease_s
@@ -121,7 +130,7 @@ class Pulse:
             return
         try:
             answer = asked.result()
-        except Unavailable as error:
+        except NOT_NOW as error:
             self._tasks.send_again(beats)
             log.warning("heartbeat not taken: %s", error)
             return

@@ -22,7 +22,7 @@ from holdfast.contract.workers import (
     TaskStop,
     TaskWork,
 )
-from holdfast.errors import HoldfastError, InvalidRequest, StaleAttempt, Unavailable, UnknownTaskKind
+from holdfast.errors import NOT_NOW, HoldfastError, InvalidRequest, StaleAttempt, UnknownTaskKind
 from holdfast.frontends.python.definitions import TaskDefinition
 from holdfast.frontends.python.failures import failure_of
 from holdfast.frontends.python.task_context import TaskContext, TaskInfo
@@ -397,7 +397,7 @@ class TaskRunner:
                         await workers.fail_task(report)
             except StaleAttempt as stale:
                 log.info("%s", stale)
-            except Unavailable as error:
+            except NOT_NOW as error:
                 if self._host.draining:
                     # Handed back already, or lost with its lease: the attempt is made again.
                     log.info(

@@ -19,7 +19,7 @@ from typing import Any
 from msgspec import structs
 
 from holdfast.contract.workers import CompleteTurn, News, ParkTurn, ReleaseWork, TurnAnswer, TurnVerdict, TurnWork
-from holdfast.errors import DeterminismError, EngineStopped, HoldfastError, ProgramError, StaleClaim, Unavailable
+from holdfast.errors import NOT_NOW, DeterminismError, EngineStopped, HoldfastError, ProgramError, StaleClaim
 from holdfast.model.commands import CreatePromise, Turn
 from holdfast.model.events import HistoryEvent, StepFinished
 from holdfast.model.executions import StuckReason
@@ -388,11 +388,11 @@ class ExecutionRunner:
         if isinstance(error, StaleClaim):
             log.info("execution %s is no longer ours: %s", self.id, error)
             self.drop()
-        elif isinstance(error, Unavailable) and not self._host.draining:
+        elif isinstance(error, NOT_NOW) and not self._host.draining:
             self._busy = True
             self._host.loop.call_later(RETRY_S, self._send, request)
             self._turn_away()
-        elif isinstance(error, Unavailable):
+        elif isinstance(error, NOT_NOW):
             self.drop()
         else:
             code = error.code if isinstance(error, HoldfastError) else "internal_error"
@@ -485,7 +485,7 @@ class ExecutionRunner:
                 break
             except EngineStopped:
                 raise
-            except Unavailable as error:
+            except NOT_NOW as error:
                 log.warning("the history of execution %s can't be read yet: %s", self.id, error)
                 await asyncio.sleep(RETRY_S)
         self._busy = False
@@ -563,6 +563,6 @@ def _log_failure(done: asyncio.Future[None]) -> None:
     if (
         not done.cancelled()
         and done.exception() is not None
-        and not isinstance(done.exception(), (StaleClaim, Unavailable))
+        and not isinstance(done.exception(), (StaleClaim, *NOT_NOW))
     ):
         log.error("a report was refused: %s", done.exception())

@@ -21,6 +21,7 @@ from msgspec import structs
 
 from holdfast.contract import workers as wk
 from holdfast.errors import (
+    NOT_NOW,
     EngineStopped,
     HoldfastError,
     InvalidRequest,
@@ -336,7 +337,7 @@ class WorkerSession:
 
     def _task_answered(self, key: Attempt, nonce: int, done: asyncio.Future[Any]) -> None:
         """A report that could not be taken just now is sent again."""
-        if not done.cancelled() and isinstance(done.exception(), Unavailable):
+        if not done.cancelled() and isinstance(done.exception(), NOT_NOW):
             self._tasks[key] = nonce
 
     def _release(self, request_id: int, found: wk.ReleaseWork) -> None:

@@ -12,6 +12,7 @@ import asyncpg
 
 from holdfast.errors import (
     AccessDenied,
+    EventTooNew,
     HoldfastError,
     InvalidDatabaseUrl,
     ServerReadOnly,
@@ -80,6 +81,8 @@ def is_lost_commit(error: BaseException) -> bool:
 
 def translate(error: BaseException, name: str) -> HoldfastError | None:
     """The error for callers when the surroundings are at fault; None when the content of the statement is."""
+    if isinstance(error, EventTooNew):
+        return None
     if isinstance(error, HoldfastError):
         return error
     found = _by_state(error, name) or _by_class(error, name)

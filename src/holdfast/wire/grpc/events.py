@@ -27,7 +27,7 @@ def event_message(event: HistoryEvent) -> pb.HistoryEvent:
 
 
 def event(message: pb.HistoryEvent) -> HistoryEvent:
-    """Raises StorageError if it is of a newer Holdfast."""
+    """Raises EventTooNew if it is of a newer Holdfast."""
     return HistoryEvent(message.sequence, message.at, decode_body(message.type, message.version, message.body))
 
 

@@ -17,7 +17,7 @@ from holdfast.contract.workers import (
     TurnWork,
     Work,
 )
-from holdfast.errors import StorageError
+from holdfast.errors import EventTooNew
 from holdfast.model.values import NULL, TaskTimeouts, Token
 from holdfast.wire.grpc import holdfast_pb2 as pb
 from holdfast.wire.grpc.events import event_message, events
@@ -149,7 +149,7 @@ def key_of(message: pb.Work) -> tuple[str, bytes] | None:
 def _turn(part: pb.TurnWork) -> TurnWork:
     try:
         found = events(part.events)
-    except StorageError:
+    except EventTooNew:
         # Newer than this program. Without events they are read from the history, and what can't be read is told there.
         found = ()
     return TurnWork(
@@ -167,7 +167,7 @@ def _turn(part: pb.TurnWork) -> TurnWork:
 def _news(part: pb.News) -> News:
     try:
         found = events(part.events)
-    except StorageError:
+    except EventTooNew:
         found = ()
     return News(part.workflow_execution_id, part.last_sequence, found)
 

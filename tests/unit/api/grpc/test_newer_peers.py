@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 
 from holdfast import Engine, RemoteWorker, Status, WorkflowContext, task, workflow
 from holdfast.client.remote.workers import RemoteWorkers
-from holdfast.errors import StorageError
+from holdfast.errors import EventTooNew
 from holdfast.model.events import EVENT_TYPES, StepCompleted
 from holdfast.wire.grpc import events as wire_events
 from holdfast.wire.grpc import holdfast_pb2 as pb
@@ -144,7 +144,7 @@ async def test_execution_that_an_older_worker_can_not_read_goes_on_with_a_newer_
     server = await open_server(api)
 
     def refuse(type_name: str, version: int, data: bytes) -> Any:
-        raise StorageError(f"event type {type_name} is not known to this Holdfast: upgrade this program")
+        raise EventTooNew(f"event type {type_name} is not known to this Holdfast: upgrade this program")
 
     try:
         with monkeypatch.context() as older:
