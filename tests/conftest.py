@@ -214,6 +214,9 @@ class _Nothing:
     def meanwhile(self, *, writing: bool) -> None:
         """Nobody has anything else to do."""
 
+    def went_back(self) -> None:
+        """Nobody here remembers anything."""
+
 
 NOTHING = _Nothing()
 

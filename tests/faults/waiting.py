@@ -61,6 +61,9 @@ class _Source:
     def meanwhile(self, *, writing: bool) -> None:
         """Nobody has anything else to do."""
 
+    def went_back(self) -> None:
+        """Nobody here remembers anything."""
+
 
 async def write_waiting(
     database_url: str, count: int, *, name: str = NAME, wait: SubscriptionKind = SubscriptionKind.BROADCAST

@@ -48,6 +48,9 @@ class _Nobody:
     def committed(self, effects: Effects, portion: int) -> Portions:
         yield from ()
 
+    def went_back(self) -> None:
+        pass
+
 
 @dataclass
 class World:

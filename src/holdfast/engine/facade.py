@@ -60,6 +60,7 @@ from holdfast.engine.upkeep.forget import Forget
 from holdfast.engine.upkeep.run_due import RunDue
 from holdfast.engine.worker_facade import LocalWorkers
 from holdfast.engine.workers.claim import Claim
+from holdfast.engine.workers.unregister import Unregister, UnregisterWorker
 from holdfast.errors import EngineStopped, ExecutionNotFound, InvalidRequest, SessionLost, Unavailable
 from holdfast.model.events import HistoryEvent, StateChanged
 from holdfast.model.executions import DEADLINE_NO, Execution, Status, TaskRow, TimerRow
@@ -163,6 +164,18 @@ class LocalEngine:
         if effects.delivered:
             self.messages.deliveries.done(effects.delivered)
         self.upkeep.after_commit(effects.due_at)
+
+    def went_back(self) -> None:
+        """Workers of this process may hold what the database does not know of, and not know what they hold: all of them
+        begin anew."""
+        self.outcomes.doubt()
+        for session in list(self.desk.sessions.values()):
+            lost = SessionLost(f"worker session {session.id} is over: the database has gone back to an earlier state")
+            self.desk.close(session.id, lost)
+            self.queries.lost(session.id)
+            # What it holds is free at once; if this fails, when its lease is over.
+            left = self.queue.submit(Unregister(UnregisterWorker(session.request.org, session.id)))
+            left.add_done_callback(lambda done: done.cancelled() or done.exception())
 
 
 class LocalExecutions:

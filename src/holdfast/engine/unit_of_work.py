@@ -114,6 +114,9 @@ class Audience(Protocol):
     def committed(self, effects: Effects, portion: int) -> Portions:
         """After all were answered. Wakes so many at a time."""
 
+    def went_back(self) -> None:
+        """The database has lost what it had committed."""
+
 
 def _orgs(changes: Changes) -> set[str]:
     """Whose executions are not as they were."""
@@ -311,6 +314,9 @@ class OperationQueue:
     def meanwhile(self, *, writing: bool) -> None:
         if self._leftovers is not None:
             self._leftovers.meanwhile(writing=writing)
+
+    def went_back(self) -> None:
+        self.call(self.audience.went_back)
 
     def settle(self, batch: OperationBatch) -> None:
         """From the writer. Waking the loop is a system call: under load several commits share one."""

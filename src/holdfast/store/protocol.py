@@ -344,6 +344,11 @@ class BatchSource(Protocol):
         a writer that is a task of the event loop (`Store.writes_on_loop`)."""
         ...
 
+    def went_back(self) -> None:
+        """The database has lost what it had committed: what this process remembers of it may never have been. From the
+        writer."""
+        ...
+
 
 class ExecutionQuery(msgspec.Struct, frozen=True, kw_only=True):
     """A page of executions, newest first, strictly older than `before` (an execution id). All of the `metadata` pairs

@@ -105,3 +105,6 @@ class _WatchedSource:
 
     def meanwhile(self, *, writing: bool) -> None:
         self._source.meanwhile(writing=writing)
+
+    def went_back(self) -> None:
+        self._source.went_back()

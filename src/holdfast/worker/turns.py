@@ -19,7 +19,16 @@ from typing import Any
 from msgspec import structs
 
 from holdfast.contract.workers import CompleteTurn, News, ParkTurn, ReleaseWork, TurnAnswer, TurnVerdict, TurnWork
-from holdfast.errors import NOT_NOW, DeterminismError, EngineStopped, HoldfastError, ProgramError, StaleClaim
+from holdfast.errors import (
+    NOT_NOW,
+    DeterminismError,
+    EngineStopped,
+    ExecutionNotFound,
+    HoldfastError,
+    InvalidRequest,
+    ProgramError,
+    StaleClaim,
+)
 from holdfast.model.commands import CreatePromise, Turn
 from holdfast.model.events import HistoryEvent, StepFinished
 from holdfast.model.executions import StuckReason
@@ -388,6 +397,12 @@ class ExecutionRunner:
         if isinstance(error, StaleClaim):
             log.info("execution %s is no longer ours: %s", self.id, error)
             self.drop()
+        elif isinstance(error, ExecutionNotFound):
+            log.warning("execution %s is gone, and what was done for it: %s", self.id, error)
+            self.drop()
+        elif isinstance(error, InvalidRequest) and error.details.get("field") == "base_seq":
+            log.warning("the history of execution %s is shorter than it was: %s", self.id, error)
+            self._give_back()
         elif isinstance(error, NOT_NOW) and not self._host.draining:
             self._busy = True
             self._host.loop.call_later(RETRY_S, self._send, request)
@@ -470,7 +485,10 @@ class ExecutionRunner:
         error = None if task.cancelled() else task.exception()
         if error is not None:
             self._busy = False
-            if self.held:
+            if self.held and isinstance(error, ExecutionNotFound):
+                log.warning("execution %s is gone: %s", self.id, error)
+                self.drop()
+            elif self.held:
                 log.error("execution %s could not be loaded", self.id, exc_info=error)
                 self._park(StuckReason(code="internal_error", message=f"its history could not be read: {error!r}"))
         self._take_next()
@@ -492,7 +510,7 @@ class ExecutionRunner:
         if not self.held:
             return
         if not events and self._machine is None:
-            raise HoldfastError(f"execution {self.id} has no history")
+            raise ExecutionNotFound(f"execution {self.id} has no history")
         try:
             if self._machine is None:
                 self._machine = Machine(self._make)

@@ -60,6 +60,10 @@ def _nothing_meanwhile(*, writing: bool) -> None:
     """Nobody has anything else to do."""
 
 
+def _nothing_to_do() -> None:
+    """Nobody here remembers anything."""
+
+
 class Transactions:
     """The writer's connection. Belongs to the writer."""
 
@@ -73,6 +77,7 @@ class Transactions:
         self.floor = Floor()
         self.stopping = False
         self.meanwhile: Meanwhile = _nothing_meanwhile
+        self.went_back: Callable[[], None] = _nothing_to_do
         patience_ms = int(database.config.statement_timeout_s * 1000)
         settings = {**_SETTINGS, "statement_timeout": str(patience_ms)}
         # Behind a pooler a session is a transaction.
@@ -87,7 +92,7 @@ class Transactions:
             try:
                 if self._database.hints:
                     await connection.execute(self._session)
-                await self._marks.met(connection)
+                lost = await self._marks.met(connection)
             except DRIVER_ERRORS as error:
                 await close_quietly(connection)
                 raise self._database.explain(error) from error
@@ -95,6 +100,14 @@ class Transactions:
                 await close_quietly(connection)
                 raise
             self._connection = connection
+            if lost:
+                _log.error(
+                    "%s has lost %d transactions of this node that were committed and answered: has a standby taken "
+                    "over that had not got them, or was a backup restored? Workers begin anew with what is there",
+                    self._database.name,
+                    lost,
+                )
+                _tell(self.went_back)
         return self._connection
 
     async def run(self, batch: Batch) -> bool:
@@ -207,6 +220,7 @@ class Transactions:
             connection.terminate()
             if not await self._stands(number, batch, patience_s):
                 raise
+        self._marks.stands_now(number)
 
     async def _stands(self, number: int, batch: Batch, patience_s: float) -> bool:
         """Whether the commit stands: asked until somebody answers, since nothing can go on before. Callers who can't

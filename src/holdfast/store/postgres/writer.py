@@ -35,6 +35,7 @@ class Writer:
         self._work = asyncio.Event()
         self._stopping = self.transactions.stopping = False
         self.transactions.meanwhile = source.meanwhile
+        self.transactions.went_back = source.went_back
         await self.transactions.connect()
         self._task = self._loop.create_task(self._write_until_stopped(source), name="holdfast-writer")
 

@@ -92,6 +92,9 @@ class Source:
     def meanwhile(self, *, writing: bool) -> None:
         """Nobody here has anything else to do."""
 
+    def went_back(self) -> None:
+        """Nobody here remembers anything."""
+
 
 class Bench:
     """A store, its source and its clock."""

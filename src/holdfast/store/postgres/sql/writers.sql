@@ -3,6 +3,10 @@
 INSERT INTO holdfast_writers (id, batch, at) VALUES ($1::text, $2::bigint, $3::bigint)
 ON CONFLICT (id) DO UPDATE SET batch = excluded.batch, at = excluded.at;
 
+-- name: latest
+-- The last transaction of a writer that is known to stand.
+SELECT batch FROM holdfast_writers WHERE id = $1::text;
+
 -- name: last
 -- The last transaction of a writer that stands. Waits for one that has not ended: an insert also waits for one that is
 -- about to make the row, which a reader would not see.
