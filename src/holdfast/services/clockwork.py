@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 
 from holdfast.contract.upkeep import Upkeep
-from holdfast.errors import EngineStopped, Unavailable
+from holdfast.errors import EngineStopped, OutcomeUnknown, Unavailable
 from holdfast.model.values import MICRO
 from holdfast.services.loops import Service, log
 
@@ -50,7 +50,7 @@ class Clockwork(Service):
                 await self._pass()
             except EngineStopped:
                 return
-            except Unavailable as error:
+            except (Unavailable, OutcomeUnknown) as error:
                 log.warning("due work waits: %s", error)
                 await asyncio.sleep(RETRY_S)
             else:

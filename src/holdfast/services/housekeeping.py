@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from holdfast.contract.upkeep import Upkeep
-from holdfast.errors import EngineStopped, Unavailable
+from holdfast.errors import EngineStopped, OutcomeUnknown, Unavailable
 from holdfast.model.values import MICRO
 from holdfast.services.loops import Service, log
 
@@ -40,5 +40,5 @@ class Housekeeping(Service):
                 await self._forget()
             except EngineStopped:
                 return
-            except Unavailable as error:
+            except (Unavailable, OutcomeUnknown) as error:
                 log.warning("housekeeping waits: %s", error)

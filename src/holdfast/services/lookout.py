@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 
 from holdfast.contract.upkeep import Upkeep
-from holdfast.errors import EngineStopped, Unavailable
+from holdfast.errors import EngineStopped, OutcomeUnknown, Unavailable
 from holdfast.services.loops import Service, log
 
 SLOWER = 1.2
@@ -42,7 +42,7 @@ class Lookout(Service):
                 found = await self._upkeep.look_around()
             except EngineStopped:
                 return
-            except Unavailable as error:
+            except (Unavailable, OutcomeUnknown) as error:
                 log.warning("could not look around: %s", error)
                 found = False
             pause_s = self._every_s if found else min(pause_s * SLOWER, self._rest_s)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 from holdfast.contract.workers import Heartbeat, HeartbeatAnswer, RunningAttempt, Work
-from holdfast.errors import EngineStopped, Unavailable
+from holdfast.errors import EngineStopped, OutcomeUnknown, Unavailable
 from holdfast.worker.host import Host, log
 from holdfast.worker.tasks import TaskRunner
 
@@ -121,7 +121,7 @@ class Pulse:
             return
         try:
             answer = asked.result()
-        except Unavailable as error:
+        except (Unavailable, OutcomeUnknown) as error:
             self._tasks.send_again(beats)
             log.warning("heartbeat not taken: %s", error)
             return

@@ -26,7 +26,7 @@ from holdfast.contract.workers import (
     Work,
     Workers,
 )
-from holdfast.errors import EngineStopped, SessionLost, Unavailable
+from holdfast.errors import EngineStopped, OutcomeUnknown, SessionLost, Unavailable
 from holdfast.frontends.python.definitions import Registry
 from holdfast.frontends.python.program import program_maker
 from holdfast.telemetry.traces import Tracing
@@ -233,7 +233,7 @@ class Worker:
                 await self._open_session()
             except EngineStopped:
                 return
-            except Unavailable as error:
+            except (Unavailable, OutcomeUnknown) as error:
                 log.warning("no new session yet: %s", error)
                 await asyncio.sleep(REOPEN_S)
             else:
