@@ -145,6 +145,19 @@ def slow_to_commit() -> Iterator[LocalPostgres]:
 async def test_a_commit_still_under_way_is_waited_for(slow_to_commit: LocalPostgres, first: bool):
     """The client is gone, the server has not finished: nobody may say yet that nothing was written."""
     url = slow_to_commit.create_database(f"waited_{first}".lower())
+
+    assert ONCE == await _cut_while_it_commits(slow_to_commit, url, first=first)
+
+
+async def test_a_store_that_does_not_wait_for_its_first_commit_is_found_out(slow_to_commit: LocalPostgres):
+    """It sees no mark, takes the commit for lost, and makes it again."""
+    url = slow_to_commit.create_database("not_waited")
+    with broken_store.planted("first_commit_not_waited_for"):
+        assert ONCE != await _cut_while_it_commits(slow_to_commit, url, first=True)
+
+
+async def _cut_while_it_commits(server: LocalPostgres, url: str, *, first: bool) -> Counter[int]:
+    """What is kept of calls whose COMMIT, the writer's first or a later one, takes long when it is cut."""
     going_on: list[asyncio.Task[None]] = []
 
     async def stop_in_the_middle() -> None:
@@ -152,29 +165,43 @@ async def test_a_commit_still_under_way_is_waited_for(slow_to_commit: LocalPostg
         os.kill(pid, signal.SIGSTOP)
         going_on.append(asyncio.ensure_future(_go_on(pid)))
 
-    async with Proxy(slow_to_commit.port) as proxy, Engine(proxy.url_of(url), config=CONFIG) as engine:
+    async with Proxy(server.port) as proxy, Engine(proxy.url_of(url), config=CONFIG) as engine:
         if not first:
             await engine.client.publish_event("other")
         proxy.before_cut = stop_in_the_middle
         proxy.choose = Script(Cut.DURING)
         await publish_all(engine)
+        await asyncio.gather(*going_on)
+        await _done(url)
 
-        assert ONCE == await kept(engine)
         assert 1 == len(going_on) == proxy.counts[Cut.DURING]
+        return await kept(engine)
+
+
+COMMITTING = (
+    "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query = 'COMMIT'"
+    " AND state = 'active' AND wait_event IS DISTINCT FROM 'ClientRead'"
+)
 
 
 async def _committing(url: str) -> int:
     """The process of the server that is in the middle of a COMMIT."""
     connection = await asyncpg.connect(url)
     try:
+        return await until(lambda: connection.fetchval(COMMITTING))
+    finally:
+        await connection.close()
 
-        async def found() -> int | None:
-            return await connection.fetchval(
-                "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query = 'COMMIT'"
-                " AND state = 'active' AND wait_event IS DISTINCT FROM 'ClientRead'"
-            )
 
-        return await until(found)
+async def _done(url: str) -> None:
+    """Nobody is in the middle of one any more."""
+    connection = await asyncpg.connect(url)
+    try:
+
+        async def quiet() -> bool:
+            return await connection.fetchval(COMMITTING) is None
+
+        await until(quiet)
     finally:
         await connection.close()
 

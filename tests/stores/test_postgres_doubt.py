@@ -79,3 +79,35 @@ async def test_callers_are_told_and_the_truth_comes_later(
     handle = await node.client.start_workflow(echo, "hello", workflow_id="w", idempotency_key="k")
     assert await handle.result() == "hello"
     assert len((await node.client.list_workflows()).items) == 1
+
+
+@workflow
+async def nap(ctx: WorkflowContext) -> str:
+    await ctx.sleep(0.3)
+    return "rested"
+
+
+@pytest.mark.parametrize("committed", [True, False])
+async def test_services_live_through_it(
+    committed: bool,
+    postgres_url: str,
+    engine: OpenEngine,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+):
+    """Whoever fires timers is told, too, that nobody knows: timers fire all the same, this one and the next."""
+    node = await engine(url=postgres_url, config=HASTY, workflows=[nap])
+    first = await node.client.start_workflow(nap)
+    await until(lambda: _has_timer(node, first))
+    outage = Outage(monkeypatch)
+    cut_off(node, committed=committed)
+    await until(lambda: "asking until it answers" in caplog.text)
+    outage.over.set()
+
+    assert await first.result(timeout=10) == "rested"
+    second = await node.client.start_workflow(nap)
+    assert await second.result(timeout=10) == "rested"
+
+
+async def _has_timer(node: Any, handle: Any) -> bool:
+    return any(event.type == "TIMER_STARTED" for event in await handle.history())

@@ -17,6 +17,8 @@ from holdfast.testing.stores.bench import START
 from holdfast.testing.stores.claiming import turn_claim
 from holdfast.testing.stores.messages import a_match
 from holdfast.testing.stores.records import ORG, a_timer, an_execution, an_id
+from tests.conftest import PATIENCE_S
+from tests.faults.chaos import broken_store
 
 HEAD = "SELECT 1 FROM holdfast_executions WHERE id = $1 FOR NO KEY UPDATE"
 TOPIC = "SELECT 1 FROM holdfast_topic_locks WHERE id = $1 FOR NO KEY UPDATE"
@@ -56,6 +58,14 @@ async def test_whoever_begins_to_wait_does_so_under_the_lock_of_the_topic(plan, 
     await waiting
 
 
+async def test_a_store_that_does_not_lock_topics_is_found_out(postgres_url, open_store):
+    """What these tests say would not hold for it: whoever sends or begins to wait does so under somebody's hands."""
+    bench = await Bench.opened(open_store)
+    with broken_store.planted("topics_not_locked"):
+        async with held(postgres_url, TOPIC, lock_of((ORG, "go"))):
+            await asyncio.wait_for(bench.load(topics={(ORG, "go")}), PATIENCE_S)
+
+
 async def test_a_head_is_waited_for_and_read_anew(postgres_url, open_store):
     """What its holder has written meanwhile is what is loaded."""
     bench = await Bench.opened(open_store)
@@ -80,7 +90,22 @@ async def test_a_head_is_waited_for_and_read_anew(postgres_url, open_store):
 
 async def test_a_key_that_moves_while_its_head_is_waited_for_is_looked_up_again(postgres_url, open_store):
     """The batch decides about the execution the key points at in the end."""
-    bench = await Bench.opened(open_store)
+    loaded, seen = await _decided_while_the_key_moves(postgres_url, await Bench.opened(open_store))
+
+    assert seen == [an_id(2)]
+    assert loaded.executions.keys() == {an_id(2)}
+
+
+async def test_a_store_that_does_not_look_up_keys_again_is_found_out(postgres_url, open_store):
+    """It decides about an execution that the key has left."""
+    with broken_store.planted("keys_not_looked_up_again"):
+        _, seen = await _decided_while_the_key_moves(postgres_url, await Bench.opened(open_store))
+
+    assert seen == [an_id(1)]
+
+
+async def _decided_while_the_key_moves(url: str, bench: Bench) -> tuple[Loaded, list[str]]:
+    """What is loaded in the end, and about which executions was decided."""
     old, new = an_execution(1), an_execution(2)
     await bench.write(new_executions=[old, new], workflow_keys={(ORG, "order"): old.id})
     seen: list[str] = []
@@ -89,17 +114,14 @@ async def test_a_key_that_moves_while_its_head_is_waited_for_is_looked_up_again(
         seen.append(loaded.workflow_keys[ORG, "order"])
         return Changes()
 
-    connection = await asyncpg.connect(postgres_url)
+    connection = await asyncpg.connect(url)
     async with connection.transaction():
         await connection.fetch(HEAD, old.id)
         waiting = asyncio.create_task(bench.run(LoadPlan(workflow_keys={(ORG, "order")}), decide))
         await bench.load(executions={new.id})
         await connection.execute("UPDATE holdfast_workflow_keys SET execution_id = $1", new.id)
     await connection.close()
-
-    loaded = await waiting
-    assert seen == [new.id]
-    assert loaded.executions.keys() == {new.id}
+    return await waiting, seen
 
 
 async def test_claims_and_due_timers_pass_by_what_somebody_holds(postgres_url, open_store):

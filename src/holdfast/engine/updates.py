@@ -115,6 +115,9 @@ class Updates:
             watch.show(await self._store.history(org, execution_id, after, types=WATCHED))
             if watch.status is not None:
                 await watch.done
+                if not watch.reached:
+                    # Closed, as a commit of this process says; what others had committed before it may be new here.
+                    watch.show(await self._store.history(org, execution_id, after, types=WATCHED))
         finally:
             self._forget(execution_id, watch)
             if watch.done.done() and not watch.done.cancelled():

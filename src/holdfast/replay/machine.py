@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
-from holdfast.errors import BlockedForever
+from holdfast.errors import BlockedForever, Evicted
 from holdfast.model import commands as c
 from holdfast.model import events as e
 from holdfast.model.values import Wait
@@ -173,7 +173,11 @@ class Machine(Asking):
             at = event.body.finished_at or at  # type: ignore[attr-defined]  # delivered by type
         if at > self.now:  # noqa: PLR1730 - a call of `max` costs five times as much
             self.now = at
-        deliver(self, event)
+        try:
+            deliver(self, event)
+        except Evicted:
+            # What an update is answered is not decided inside the program: there is nothing to unwind.
+            raise self._error or Evicted from None
         closing = self._program.run()
         if self._error is not None:
             raise self._error

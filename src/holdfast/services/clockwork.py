@@ -34,11 +34,7 @@ class Clockwork(Service):
         more = True
         while more:
             # Asked for in one breath, so that one transaction does both.
-            running = self._upkeep.run_due()
-            try:
-                await self._upkeep.claim()
-            finally:
-                due = await running
+            due, _ = await asyncio.gather(self._upkeep.run_due(), self._upkeep.claim())
             more = due.more
 
     async def run(self) -> None:

@@ -17,32 +17,40 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from msgspec import structs
+from msgspec import Raw, json, structs
 
 from holdfast.contract.workers import TurnVerdict
-from holdfast.engine import unit_of_work
-from holdfast.engine.executions import signal_with_start, start
+from holdfast.engine import idempotency, unit_of_work
+from holdfast.engine.executions import signal, signal_with_start, start, terminate
 from holdfast.engine.rules import children, closing, commands, messages, promises, signalling, tasks
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.engine.turns import complete
 from holdfast.engine.unit_of_work import OperationBatch
+from holdfast.engine.upkeep import run_due
 from holdfast.engine.workers import heartbeat, register
-from holdfast.errors import InvalidRequest, StaleAttempt, StaleClaim
+from holdfast.errors import HoldfastError, InvalidRequest, StaleAttempt, StaleClaim
 from holdfast.model import events as e
-from holdfast.model.executions import Execution, TaskRow
+from holdfast.model.executions import Execution, RequestRow, TaskRow
 from holdfast.model.messages import PromiseState, SubscriptionKind
-from holdfast.model.values import Failure, RetryPolicy, Token
+from holdfast.model.values import Failure, ParentClose, RetryPolicy, Token
 from holdfast.replay.machine import Machine
 
 VARIABLE = "HOLDFAST_MUTANT"
 
 Patch = Callable[[Any, str, Any], None]
 _MUTANTS: dict[str, Callable[[Patch], None]] = {}
+_BREAKS: dict[str, frozenset[str]] = {}
 
 
-def _mutant(make: Callable[[Patch], None]) -> Callable[[Patch], None]:
-    _MUTANTS[make.__name__] = make
-    return make
+def _mutant(*breaks: str) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
+    """`breaks`: the invariants that do not hold with it. Whoever looks for it looks for one of these."""
+
+    def add(make: Callable[[Patch], None]) -> Callable[[Patch], None]:
+        _MUTANTS[make.__name__] = make
+        _BREAKS[make.__name__] = frozenset(breaks)
+        return make
+
+    return add
 
 
 def names() -> tuple[str, ...]:
@@ -53,6 +61,11 @@ def names() -> tuple[str, ...]:
 def says(name: str) -> str:
     """What the mutant does wrong, in words."""
     return (_MUTANTS[name].__doc__ or "").strip()
+
+
+def breaks(name: str) -> frozenset[str]:
+    """Which invariants convict it: what else it brings about, a livelock say, proves less."""
+    return _BREAKS[name]
 
 
 @contextmanager
@@ -86,7 +99,7 @@ _FOR_EVER = ExitStack()
 # --- ownership ----------------------------------------------------------------------------------------------------
 
 
-@_mutant
+@_mutant("I10", "I18")
 def no_fencing(patch: Patch) -> None:
     """Whoever has held the lease of an execution may commit for it for ever: epoch and nonce are not compared."""
 
@@ -98,7 +111,7 @@ def no_fencing(patch: Patch) -> None:
     patch(complete, "check_holder", check_holder)
 
 
-@_mutant
+@_mutant("I11")
 def attempt_not_checked(patch: Patch) -> None:
     """A report counts for whatever attempt of the task is there, even if its own is long over."""
 
@@ -111,7 +124,7 @@ def attempt_not_checked(patch: Patch) -> None:
     patch(Workspace, "task", task)
 
 
-@_mutant
+@_mutant("I11", "I12")
 def lease_too_short(patch: Patch) -> None:
     """A session counts as lost at once: its leases are taken back while it is alive."""
 
@@ -128,7 +141,7 @@ def lease_too_short(patch: Patch) -> None:
     patch(heartbeat.Beat, "decide", hasty(heartbeat.Beat.decide))
 
 
-@_mutant
+@_mutant("I16", "I18")
 def run_ahead_unchecked(patch: Patch) -> None:
     """A turn that was run ahead is recorded, although something else came in between."""
     judge = complete.Complete._judge
@@ -145,7 +158,7 @@ def run_ahead_unchecked(patch: Patch) -> None:
 # --- commits ------------------------------------------------------------------------------------------------------
 
 
-@_mutant
+@_mutant("I06", "I17", "I19")
 def ack_before_commit(patch: Patch) -> None:
     """Callers are answered when it is decided, not when it is committed."""
     decide = OperationBatch.decide
@@ -169,13 +182,45 @@ def _tell(told: list[tuple[Any, Any, BaseException | None]]) -> None:
             future.set_exception(refusal)
 
 
-@_mutant
+@_mutant("I07", "I23")
 def requests_forgotten(patch: Patch) -> None:
     """A repeated request is done again: nothing is remembered under its id."""
     patch(unit_of_work, "decide_once", lambda operation, ws: operation.decide(ws))
 
 
-@_mutant
+@_mutant("I03")
+def start_begins_twice(patch: Patch) -> None:
+    """The key of a request counts only until its execution is closed: a late repeat begins another one."""
+    counts = idempotency.counts
+
+    def counted(ws: Workspace, known: RequestRow) -> bool:
+        begun = ws.loaded.executions.get(known.execution_id or "")
+        return counts(ws, known) and (begun is None or begun.is_open)
+
+    patch(idempotency, "counts", counted)
+
+
+@_mutant("I19")
+def key_without_effect(patch: Patch) -> None:
+    """The key of a request is kept even if the request was refused."""
+    once = idempotency.decide_once
+
+    def decided(operation: Any, ws: Workspace) -> Any:
+        try:
+            return once(operation, ws)
+        except HoldfastError:
+            request = operation.request
+            ws.changes.requests.append(
+                RequestRow(
+                    org=request.org, request_id=request.request_id, fingerprint="", answer=b"{}", created_at=ws.now
+                )
+            )
+            raise
+
+    patch(unit_of_work, "decide_once", decided)
+
+
+@_mutant("I01")
 def sequence_gap(patch: Patch) -> None:
     """A signal that comes right after another one leaves a number out."""
     append = Workspace.append
@@ -189,7 +234,19 @@ def sequence_gap(patch: Patch) -> None:
     patch(Workspace, "append", appended)
 
 
-@_mutant
+@_mutant("I05")
+def time_runs_back(patch: Patch) -> None:
+    """An event has the time of the clock, even if that has been set back since the event before it."""
+
+    def append(self: Workspace, execution: Execution, body: e.EventBody) -> e.HistoryEvent:
+        execution.updated_at = self.now
+        return kept(self, execution, body)
+
+    kept = Workspace.append
+    patch(Workspace, "append", append)
+
+
+@_mutant("I17")
 def two_open_runs(patch: Patch) -> None:
     """A start does not look for the open execution of its workflow id."""
     for module in (start, signal_with_start):
@@ -201,7 +258,7 @@ def two_open_runs(patch: Patch) -> None:
 # --- waking -------------------------------------------------------------------------------------------------------
 
 
-@_mutant
+@_mutant("I16")
 def wake_up_lost(patch: Patch) -> None:
     """What comes while a turn is being committed is forgotten when the execution goes back to waiting."""
     decide = complete.Complete.decide
@@ -219,19 +276,19 @@ def wake_up_lost(patch: Patch) -> None:
     patch(complete.Complete, "decide", decided)
 
 
-@_mutant
+@_mutant("I16")
 def task_result_not_told(patch: Patch) -> None:
     """A task's result is recorded, but nobody wakes the execution for it unless it has other news."""
     patch(tasks, "wake", lambda ws, execution: None)
 
 
-@_mutant
+@_mutant("I16")
 def cancel_not_told(patch: Patch) -> None:
     """A cancel request is recorded, but nobody wakes the execution for it."""
     patch(children, "wake", lambda ws, execution: None)
 
 
-@_mutant
+@_mutant("I06")
 def signal_overwritten(patch: Patch) -> None:
     """A signal that finds the execution at work is acknowledged and not recorded."""
     receive = signalling.receive_signal
@@ -244,10 +301,29 @@ def signal_overwritten(patch: Patch) -> None:
     patch(signalling, "receive_signal", received)
 
 
+@_mutant("I08")
+def signal_put_off(patch: Patch) -> None:
+    """A signal that finds the execution at work is acknowledged, and recorded after the next one."""
+    receive = signalling.receive_signal
+    held: dict[str, e.SignalReceived] = {}
+
+    def received(ws: Workspace, execution: Execution, signal: e.SignalReceived) -> int:
+        before = held.pop(execution.id, None)
+        if before is None and execution.ready is not None and execution.ready.worker and not signal.carried_from:
+            held[execution.id] = signal
+            return execution.last_seq
+        seq = receive(ws, execution, signal)
+        if before is not None and before.request_id != signal.request_id:
+            receive(ws, execution, before)
+        return seq
+
+    patch(signalling, "receive_signal", received)
+
+
 # --- the end ------------------------------------------------------------------------------------------------------
 
 
-@_mutant
+@_mutant("I06")
 def complete_over_inbox(patch: Patch) -> None:
     """A program may close although there are signals it has not seen."""
     judge = complete.Complete._judge
@@ -262,13 +338,39 @@ def complete_over_inbox(patch: Patch) -> None:
     patch(complete.Complete, "_judge", judged)
 
 
-@_mutant
+@_mutant("I04")
+def closed_takes_signals(patch: Patch) -> None:
+    """A signal is appended to an execution that has ended."""
+    patch(signal, "check_signal", lambda ws, execution: None)
+
+
+@_mutant("I06")
+def unread_not_buried(patch: Patch) -> None:
+    """An execution that is ended from outside leaves no dead letters."""
+    end = closing.end_from_outside
+
+    def ended(ws: Workspace, execution: Execution, *rest: Any, **named: Any) -> None:
+        letters, bury = len(ws.changes.dead_letters), len(ws.changes.bury)
+        end(ws, execution, *rest, **named)
+        del ws.changes.dead_letters[letters:], ws.changes.bury[bury:]
+
+    for module in (closing, commands, run_due, start, terminate):
+        patch(module, "end_from_outside", ended)
+
+
+@_mutant("I06")
+def letters_without_reason(patch: Patch) -> None:
+    """Dead letters do not say why they are."""
+    patch(closing, "CLOSED", "")
+
+
+@_mutant("I06", "I09")
 def continue_drops_signals(patch: Patch) -> None:
     """What a run has not read is not handed over to the next one."""
     patch(commands, "carry", lambda ws, successor, event: None)
 
 
-@_mutant
+@_mutant("I19")
 def rows_outlive_close(patch: Patch) -> None:
     """Tasks and timers of a closed execution stay."""
 
@@ -278,7 +380,7 @@ def rows_outlive_close(patch: Patch) -> None:
     patch(closing, "_drop_rows", drop_rows)
 
 
-@_mutant
+@_mutant("I10")
 def child_told_twice(patch: Patch) -> None:
     """A parent hears of a child's end two times."""
     tell = children.tell_parent
@@ -290,16 +392,41 @@ def child_told_twice(patch: Patch) -> None:
     patch(closing, "tell_parent", told)
 
 
-@_mutant
+@_mutant("I15")
 def parent_not_told(patch: Patch) -> None:
     """A parent hears nothing of its child's end."""
     patch(closing, "tell_parent", lambda ws, child, end: None)
 
 
+@_mutant("I15")
+def children_always_abandoned(patch: Patch) -> None:
+    """What is to become of a child when its parent closes is not looked up: it lives on."""
+    patch(children, "fate", lambda parent, child: ParentClose.ABANDON)
+
+
+@_mutant("I15")
+def children_always_terminated(patch: Patch) -> None:
+    """The same: it dies."""
+    patch(children, "fate", lambda parent, child: ParentClose.TERMINATE)
+
+
+@_mutant("I15")
+def fates_swapped(patch: Patch) -> None:
+    """A child that is to be cancelled is terminated, and one that is to be terminated is cancelled."""
+    fate = children.fate
+    other = {ParentClose.CANCEL: ParentClose.TERMINATE, ParentClose.TERMINATE: ParentClose.CANCEL}
+
+    def swapped(parent: Execution, child: Execution) -> ParentClose:
+        decided = fate(parent, child)
+        return other.get(decided, decided)
+
+    patch(children, "fate", swapped)
+
+
 # --- time ---------------------------------------------------------------------------------------------------------
 
 
-@_mutant
+@_mutant("I13")
 def timer_fires_twice(patch: Patch) -> None:
     """A timer that has fired stays in its table."""
     patch(
@@ -309,7 +436,7 @@ def timer_fires_twice(patch: Patch) -> None:
     )
 
 
-@_mutant
+@_mutant("I12")
 def retries_beyond_policy(patch: Patch) -> None:
     """A task is tried again, however often it has been."""
 
@@ -319,10 +446,37 @@ def retries_beyond_policy(patch: Patch) -> None:
     patch(RetryPolicy, "allows", allows)
 
 
+@_mutant("I12")
+def success_discarded(patch: Patch) -> None:
+    """The result of a task's first attempt is thrown away, and the task run again."""
+    complete_task = tasks.complete
+
+    def completed(ws: Workspace, execution: Execution, task: TaskRow, result: Any) -> None:
+        if task.attempt == 1:
+            tasks.rest(ws, task, 0)
+        else:
+            complete_task(ws, execution, task, result)
+
+    patch(tasks, "complete", completed)
+
+
+@_mutant("I11")
+def attempts_overlap(patch: Patch) -> None:
+    """A task is begun once more a tenth of a second after it was begun, as if its worker were lost."""
+    attempt_deadline = tasks._attempt_deadline
+
+    def deadline(task: TaskRow, beat_at: int | None) -> int:
+        due_at = attempt_deadline(task, beat_at)
+        return due_at if task.attempt > 1 or task.started_at is None else min(due_at, task.started_at + 100_000)
+
+    patch(tasks, "_attempt_deadline", deadline)
+    patch(tasks, "time_out", lambda ws, execution, task: tasks.rest(ws, task, 0))
+
+
 # --- the outside --------------------------------------------------------------------------------------------------
 
 
-@_mutant
+@_mutant("I10", "I14")
 def promise_settled_twice(patch: Patch) -> None:
     """The last to settle a promise counts, not the first."""
     settle = promises.settle
@@ -335,13 +489,27 @@ def promise_settled_twice(patch: Patch) -> None:
     patch(promises, "settle", settled)
 
 
-@_mutant
+@_mutant("I14")
+def promise_value_wrong(patch: Patch) -> None:
+    """A program is told who has settled its promise, in the place of the value."""
+    deliver = Machine._deliver
+
+    def delivered(self: Machine, event: e.HistoryEvent) -> Any:
+        if isinstance(event.body, e.PromiseResolved):
+            told = Raw(json.encode(event.body.settled_by))
+            event = e.HistoryEvent(event.seq, event.at, structs.replace(event.body, value=told))
+        return deliver(self, event)
+
+    patch(Machine, "_deliver", delivered)
+
+
+@_mutant("I26")
 def event_missed(patch: Patch) -> None:
     """A wait does not see what was published just before it began."""
     patch(messages, "_look_back", lambda ws, execution, event, wait: None)
 
 
-@_mutant
+@_mutant("I20")
 def subscription_stays(patch: Patch) -> None:
     """Whoever has got a broadcast still waits for it: the next page, or the next broadcast, comes to him again."""
     deliver = messages._deliver
@@ -358,7 +526,7 @@ def subscription_stays(patch: Patch) -> None:
 # --- replay -------------------------------------------------------------------------------------------------------
 
 
-@_mutant
+@_mutant("I18")
 def signals_seen_early(patch: Patch) -> None:
     """A program that is rebuilt sees all signals of its history from the beginning."""
     replay = Machine.replay

@@ -371,6 +371,21 @@ async def test_a_turn_run_ahead_is_dropped_when_something_came_in_between(runnin
     assert [] == await handle.pending_tasks()
 
 
+async def test_what_a_turn_had_seen_is_known_by_the_step_it_has_asked_for(running, hand):
+    """A step recorded alone tells of its turn: what that may have read is no dead letter, what came after it is."""
+    handle = await start(running)
+    await hand.commit(await hand.get(wk.TurnWork), waiting_for=ON_SIGNAL)
+    await handle.signal("go")
+    work = await hand.get(wk.TurnWork)
+    await handle.signal("go")
+    ahead = c.Turn(up_to=4, commands=(task_command(),))
+    answer = await hand.commit(work, turns=(), steps=(step(1, 3),), after_steps=ahead, waiting_for=ON_SIGNAL)
+    assert wk.TurnVerdict.STEPS_ONLY == answer.verdict
+    await handle.terminate()
+
+    assert [4] == [letter.seq for letter in await running.client.dead_letters(handle.id)]
+
+
 @pytest.mark.parametrize("call", ["signal", "cancel"])
 async def test_the_end_is_not_recorded_over_an_unseen_call(running, hand, call):
     """The turn is sent back to be run again; after three such rounds the execution closes all the same."""

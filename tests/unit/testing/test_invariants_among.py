@@ -171,6 +171,63 @@ def test_a_closed_parent_whose_child_still_hangs_on_it():
     assert [("I15", "parent", 0)] == found(closed, child(), at_rest=True)
 
 
+CLOSED = "its parent w has closed (COMPLETED)"
+TERMINATED = e.WorkflowTerminated(reason=CLOSED)
+CANCELLED = e.CancelRequested(reason=CLOSED)
+
+
+def bereaved(policy: str, *fate: e.EventBody, end: e.EventBody | None = None) -> list[tuple[str, str, int]]:
+    """What is wrong when a parent with such a policy has closed and this has become of its child."""
+    first = structs.replace(CHILD_STARTED, on_parent_close=policy)
+    over = end or e.WorkflowCompleted(up_to=1)
+    state = State.COMPLETED if isinstance(over, e.WorkflowCompleted) else State.TERMINATED
+    closed = any(body.TERMINAL for body in fate)
+    orphan = child(*fate, on_parent_close="abandon", state=State.TERMINATED if closed else State.OPEN)
+    return found(parent(over, first=first, state=state), orphan, at_rest=True)
+
+
+@pytest.mark.parametrize(
+    ("policy", "fate"),
+    [
+        ("terminate", (TERMINATED,)),
+        ("cancel", (CANCELLED,)),
+        ("abandon", ()),
+        ("default", ()),
+        # Somebody else may have been faster.
+        ("abandon", (e.WorkflowTerminated(reason="by hand"),)),
+        ("terminate", (e.WorkflowTerminated(reason="by hand"),)),
+    ],
+)
+def test_a_child_that_ends_as_its_parent_wanted_is_sound(policy: str, fate: tuple[e.EventBody, ...]):
+    assert [] == bereaved(policy, *fate)
+
+
+@pytest.mark.parametrize(
+    ("policy", "fate", "seq"),
+    [
+        ("terminate", (), 0),
+        ("terminate", (CANCELLED,), 2),
+        ("cancel", (), 0),
+        ("cancel", (TERMINATED,), 2),
+        ("abandon", (TERMINATED,), 2),
+        ("abandon", (CANCELLED,), 2),
+        ("default", (TERMINATED,), 2),
+        ("default", (CANCELLED,), 2),
+    ],
+)
+def test_a_child_that_ends_otherwise_than_its_parent_wanted(policy: str, fate: tuple[e.EventBody, ...], seq: int):
+    """I15: what was to become of it is in its parent's history."""
+    assert ("I15", "child", seq) in bereaved(policy, *fate)
+
+
+def test_a_child_of_a_parent_that_ended_badly_is_cancelled_by_default():
+    """I15: it outlives one that has completed, and no other."""
+    end = e.WorkflowTerminated()
+
+    assert [] == bereaved("default", CANCELLED, end=end)
+    assert [("I15", "child", 0)] == bereaved("default", end=end)
+
+
 def test_a_parent_that_waits_for_a_child_that_is_not_there():
     """I16: nobody will ever tell it."""
     resting = parent(waiting_for=(Wait("child", "k", 1),), ready=None)

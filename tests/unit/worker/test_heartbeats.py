@@ -6,17 +6,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from holdfast.config import WorkerConfig
+from holdfast.errors import OutcomeUnknown, StorageBusy
 from holdfast.worker.heartbeats import Pulse
 
 
-def test_it_stops_while_a_heartbeat_is_unanswered():
-    """The answer may have to come from the very loop that stops it."""
-    asked = threading.Event()
-
-    def heartbeat(request):
-        asked.set()
-        return Future()
-
+def beating(heartbeat: Any) -> Pulse:
     host: Any = SimpleNamespace(
         config=WorkerConfig(lease_s=600.0),
         workers=SimpleNamespace(heartbeat=heartbeat),
@@ -34,6 +28,37 @@ def test_it_stops_while_a_heartbeat_is_unanswered():
     )
     pulse = Pulse(host, tasks, lost=print, stale=print)
     pulse.start()
+    return pulse
+
+
+def test_it_goes_on_when_nobody_knows_whether_a_heartbeat_counts():
+    """The database was lost while it committed: the next one tells."""
+    answered = iter((OutcomeUnknown(), StorageBusy()))
+    again = threading.Event()
+
+    def heartbeat(request: Any) -> Future[Any]:
+        answer: Future[Any] = Future()
+        error = next(answered, None)
+        if error is None:
+            again.set()
+        else:
+            answer.set_exception(error)
+        return answer
+
+    pulse = beating(heartbeat)
+    assert again.wait(10)
+    pulse.stop()
+
+
+def test_it_stops_while_a_heartbeat_is_unanswered():
+    """The answer may have to come from the very loop that stops it."""
+    asked = threading.Event()
+
+    def heartbeat(request: Any) -> Future[Any]:
+        asked.set()
+        return Future()
+
+    pulse = beating(heartbeat)
     assert asked.wait(10)
     ended = threading.Thread(target=pulse.stop, daemon=True)
     ended.start()

@@ -69,6 +69,8 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
         for turn in turns:
             self._record_turn(ws, execution, turn, leave_row=not turn.commands, releasing=releasing and turn is last)
         for step in request.steps:
+            # Recorded alone, it is all that tells of the turn that has asked for it, and of what that had seen.
+            execution.seen_seq = max(execution.seen_seq, step.up_to)
             ws.append(execution, step)
         if ahead is not None:
             # Empty, it will be recorded by the next commit: most often by the step that it has asked for.

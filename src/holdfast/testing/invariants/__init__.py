@@ -17,7 +17,8 @@ wrong rule can't hide itself. Each violation names its invariant:
     I13  a timer never fires before it is due, twice, or after it was cancelled; nor does an execution or a promise time
          out early
     I15  a child has its parent's event, a parent its children's ends, each as it was; children that hang on their
-         parent are counted, and none does for long once the parent is closed
+         parent are counted, and none does for long once the parent is closed; what becomes of them then is what their
+         parent has asked for
     I16  an execution at rest has seen everything and waits for something that exists   (needs the rows)
     I17  a workflow id never has two open executions
     I19  a closed execution has left no ready row, task, timer or subscription behind   (needs the rows)

@@ -35,6 +35,7 @@ def check_families(records: Sequence[Record], by_id: Records, *, at_rest: bool) 
             yield from _outcomes(record, by_id)
         yield from _unheard(record, by_id)
         yield from _counted(record, bound[record.head.id], at_rest=at_rest)
+        yield from _fate(record, by_id, at_rest=at_rest)
         for wait in record.head.waiting_for if record.head.ready is None and record.head.is_open else ():
             if wait.kind == "child" and (record.head.id, wait.number) not in open_children:
                 yield Violation("I16", record.head.id, 0, f"waits for child {wait.number}, which is not there")
@@ -123,3 +124,56 @@ def _counted(parent: Record, bound: int, *, at_rest: bool) -> Iterator[Violation
         yield Violation("I15", head.id, 0, text)
     elif at_rest and not head.is_open and head.open_children:
         yield Violation("I15", head.id, 0, f"closed, but {head.open_children} children still hang on it")
+
+
+def check_fates(records: Sequence[Record]) -> list[Violation]:
+    """Children whose parents have closed, once all is at rest: what was to become of them has."""
+    by_id = {record.head.id: record for record in records}
+    return [violation for record in records for violation in _fate(record, by_id, at_rest=True)]
+
+
+def _fate(child: Record, by_id: Records, *, at_rest: bool) -> Iterator[Violation]:
+    """What has become of a child when its parent closed is what its parent had asked for: no more, and (`at_rest`, if
+    the child has not ended by itself) no less. One that its parent has cancelled is left alone afterwards, and so is
+    one that was adopted."""
+    head = child.head
+    parent = by_id.get(head.parent_id or "")
+    if parent is None:
+        return
+    started = _started(parent).get(head.child_no)
+    if started is None or started.if_running == IfRunning.USE_EXISTING:
+        return
+    asked = _asked_for(started, parent)
+    for event in child.history:
+        done = _BY_PARENT.get(type(event.body))
+        if done is not None and getattr(event.body, "reason", "").startswith("its parent ") and done is not asked:
+            text = f"when its parent closed: {done}, but {asked} was asked for ({started.on_parent_close})"
+            yield Violation("I15", head.id, event.seq, text)
+    if not at_rest or parent.head.is_open or not head.is_open or _was_cancelled(parent, head.child_no):
+        return
+    if head.on_parent_close != ParentClose.ABANDON:
+        return  # not decided yet, which the parent's count tells
+    if asked is ParentClose.TERMINATE or (asked is ParentClose.CANCEL and e.CancelRequested not in child.kinds):
+        text = f"open, but {asked} was asked for when its parent closed ({started.on_parent_close})"
+        yield Violation("I15", head.id, 0, text)
+
+
+_BY_PARENT: Final[dict[type[e.EventBody], ParentClose]] = {
+    e.WorkflowTerminated: ParentClose.TERMINATE,
+    e.CancelRequested: ParentClose.CANCEL,
+}
+
+
+def _asked_for(started: e.ChildStarted, parent: Record) -> ParentClose:
+    policy = ParentClose(started.on_parent_close)
+    if policy is not ParentClose.DEFAULT:
+        return policy
+    end = parent.history[-1].body if parent.history else None
+    went_well = isinstance(end, e.WorkflowCompleted | e.WorkflowContinued)
+    return ParentClose.ABANDON if went_well else ParentClose.CANCEL
+
+
+def _was_cancelled(parent: Record, child_no: int | None) -> bool:
+    return any(
+        isinstance(event.body, e.ChildCancelRequested) and event.body.child_no == child_no for event in parent.history
+    )

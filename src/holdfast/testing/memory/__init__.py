@@ -10,6 +10,6 @@ it) is up to a `Faults` object.
 from __future__ import annotations
 
 from holdfast.testing.memory.database import MemoryDatabase
-from holdfast.testing.memory.store import Faults, MemoryStore
+from holdfast.testing.memory.store import Doubt, Faults, MemoryStore
 
-__all__ = ["Faults", "MemoryDatabase", "MemoryStore"]
+__all__ = ["Doubt", "Faults", "MemoryDatabase", "MemoryStore"]

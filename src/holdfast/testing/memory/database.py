@@ -74,7 +74,9 @@ class MemoryDatabase:
         self.last_id = 0
         self.commits = 0
         self.listeners: list[Callable[[object], None]] = []
-        """Called after every commit, with whoever has made it."""
+        """The nodes: called after every commit, with whoever has made it."""
+        self.watch: Callable[[], None] | None = None
+        """Whoever else looks at every commit, and is no node."""
 
     def head(self, execution_id: str) -> Execution | None:
         """A head with its ready row: the caller's own."""

@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context, copy_context
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from holdfast.errors import EngineStopped, InvalidRequest, StorageBusy
+from holdfast.errors import EngineStopped, InvalidRequest, OutcomeUnknown, StorageBusy
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import (
     DeadLetter,
@@ -61,6 +63,16 @@ _NOTHING = Changes()
 _HINT_S = 0.05
 
 
+@dataclass(frozen=True)
+class Doubt:
+    """The answer to a COMMIT is lost: whether it `stands`, and after how long the node finds out. Callers who can't
+    wait that long are told after `told_after_s` that it is not known, if that comes first."""
+
+    stands: bool
+    lasts_s: float
+    told_after_s: float
+
+
 class Faults:
     """What happens around a node's transactions and reads. Override to make trouble."""
 
@@ -72,8 +84,8 @@ class Faults:
         """Raise to lose the transaction before its commit: nothing of it is written. StorageBusy is tried again at
         once, unless its details say that it is `final`."""
 
-    def unknown(self) -> Exception | None:
-        """The commit is done, but the node can't find out: it is told this instead."""
+    def doubt(self) -> Doubt | None:
+        """Not None to lose the answer to a commit. The node does nothing else until it knows."""
         return None
 
     def pause_s(self) -> float:
@@ -98,6 +110,8 @@ class MemoryStore:
         self._database = database
         self._faults = faults or Faults()
         self._source: BatchSource | None = None
+        self._parts: deque[Batch] = deque()
+        """What a batch was split into, and has not run yet."""
         self._awake = False
         self._waits = False
         self._own_commits = 0
@@ -161,37 +175,46 @@ class MemoryStore:
 
     def _work(self) -> None:
         while self._source is not None and not self._waits:
-            batch = self._source.take()
+            batch = self._parts.popleft() if self._parts else self._source.take()
             if batch is None:
                 return
             self._run(batch)
 
     def _tell(self, batch: Batch) -> None:
         """Now, or later: the next batch has to know what this one has handed out."""
-        faults = self._faults
-        error = faults.unknown()
-        if error is not None:
-            batch.failed(error)
-            return
-        pause_s = faults.pause_s()
+        pause_s = self._faults.pause_s()
         if not pause_s:
             batch.committed()
             return
-        self._waits = True
-        self._loop.call_later(pause_s, self._told, batch, context=self._context)
+        self._wait(pause_s, batch, stands=True)
 
-    def _told(self, batch: Batch) -> None:
+    def _wait(self, pause_s: float, batch: Batch, *, stands: bool) -> None:
+        self._waits = True
+        self._loop.call_later(pause_s, self._told, batch, stands, context=self._context)
+
+    def _told(self, batch: Batch, stands: bool) -> None:
+        """How a commit ended. One that does not stand is made again, from a fresh load."""
         self._waits = False
-        batch.committed()
+        if stands:
+            batch.committed()
+        else:
+            self._run(batch)
         self._round()
-        if self._hears is not None:
+        if self._hears is not None and not self._waits:
             _end(self._hears)
 
+    def _ask(self, batch: Batch, doubt: Doubt) -> None:
+        """As a node does that has lost its database while it committed: it asks until somebody answers."""
+        if doubt.told_after_s < doubt.lasts_s:
+            unknown = OutcomeUnknown("the database was lost while it committed: whether this call counts is not known")
+            self._loop.call_later(doubt.told_after_s, batch.doubted, unknown, context=self._context)
+        self._wait(doubt.lasts_s, batch, stands=doubt.stands)
+
     def _run(self, batch: Batch) -> None:
-        """One transaction, or several if it has to be split."""
+        """One transaction. If it has to be split, its parts are next."""
         for tries in range(_TRIES):
             try:
-                self._transact(batch)
+                doubt = self._transact(batch)
             except StorageBusy as error:
                 if tries + 1 == _TRIES or getattr(error, "details", {}).get("final"):
                     batch.failed(error)
@@ -200,27 +223,34 @@ class MemoryStore:
             except Exception as error:  # noqa: BLE001 - whatever a rule raises belongs to the batch
                 self._settle(batch, error)
                 return
-            self._tell(batch)
+            if doubt is None:
+                self._tell(batch)
+            else:
+                self._ask(batch, doubt)
             return
 
-    def _transact(self, batch: Batch) -> None:
+    def _transact(self, batch: Batch) -> Doubt | None:
         loaded: Loaded = load(self._database, batch.plan(), self.clock())
         changes: Changes = batch.decide(loaded)
         if changes == _NOTHING:
-            return
+            return None
         self._faults.before_commit()
-        write(self._database, changes, loaded.now)
-        self._own_commits += 1
-        for listener in self._database.listeners:
-            listener(self)
+        doubt = self._faults.doubt()
+        if doubt is None or doubt.stands:
+            write(self._database, changes, loaded.now)
+            self._own_commits += 1
+            for listener in self._database.listeners:
+                listener(self)
+            if self._database.watch is not None:
+                self._database.watch()
+        return doubt
 
     def _settle(self, batch: Batch, error: Exception) -> None:
         members = batch.split()
         if len(members) <= 1:
             batch.failed(error)
             return
-        for member in members:
-            self._run(member)
+        self._parts.extendleft(reversed(members))
 
     # --- reading ---
 

@@ -1,7 +1,8 @@
 """Callers: each call goes to some node, under a request id, and is repeated there or elsewhere until its fate is known.
 
 A caller hears nothing when its node dies or stands still, or when the answer is lost on its way; it gives up waiting
-after a while and asks again, with the same request id.
+after a while and asks again, with the same request id. Some ask once more long after they were answered, as a queue
+does that delivers a request twice.
 """
 
 from __future__ import annotations
@@ -16,17 +17,20 @@ from msgspec import Raw
 
 from holdfast.contract import executions as ex
 from holdfast.contract import messages as ms
+from holdfast.contract.calls import RequestUpdate, UpdateStatus, UpdateTicket
 from holdfast.engine.facade import LocalEngine
-from holdfast.errors import ExecutionClosed, ExecutionNotFound, HoldfastError, Unavailable
+from holdfast.errors import ExecutionClosed, ExecutionNotFound, HoldfastError, OutcomeUnknown, Unavailable
 from holdfast.model.executions import Execution
 from holdfast.model.values import Failure, Wait
 from holdfast.testing.simulation.ledger import Call, Ledger
 from holdfast.testing.simulation.node import ORG, Node
-from holdfast.testing.simulation.programs import KIND
+from holdfast.testing.simulation.programs import BROKEN, REFUSED, UPDATE
 
 T = TypeVar("T")
 PATIENCE_S = 1.0
 PAUSE_S = 0.2
+UPDATE_TRIES = 20
+UNKNOWN = (TimeoutError, Unavailable, OutcomeUnknown)
 
 
 def payload(value: Any) -> Raw:
@@ -34,10 +38,18 @@ def payload(value: Any) -> Raw:
 
 
 class Clients:
-    """All callers of a scenario. `deaf`: how often an answer is lost on its way."""
+    """All callers of a scenario. `deaf`: how often an answer is lost on its way; `echo`: how often a call that was
+    answered comes once more, much later. `clock` is the true time."""
 
     def __init__(
-        self, rng: Random, nodes: Callable[[], list[Node]], ledger: Ledger, clock: Callable[[], int], deaf: float
+        self,
+        rng: Random,
+        nodes: Callable[[], list[Node]],
+        ledger: Ledger,
+        clock: Callable[[], int],
+        *,
+        deaf: float,
+        echo: float,
     ) -> None:
         self._rng = rng
         self._nodes = nodes
@@ -45,6 +57,11 @@ class Clients:
         self._clock = clock
         self._numbers = 0
         self.deaf = deaf
+        self.echo = echo
+        self.echoes: list[asyncio.Task[None]] = []
+
+    def calm(self) -> None:
+        self.deaf = self.echo = 0.0
 
     def _call(self, what: str, workflow_id: str, name: str = "") -> Call:
         self._numbers += 1
@@ -66,11 +83,14 @@ class Clients:
             try:
                 async with asyncio.timeout(PATIENCE_S):
                     answer = await ask(node.engine)
-            except (TimeoutError, Unavailable) as error:
+            except UNKNOWN as error:
+                call.unheard += 1
                 self._ledger.note(f"{call.request_id}: {type(error).__name__}")
                 await asyncio.sleep(PAUSE_S)
                 continue
             except HoldfastError as error:
+                if call.answers:
+                    call.refused_again = error.code
                 call.refused = error.code
                 call.returned_at = self._clock()
                 self._ledger.note(f"{call.request_id}: {error.code}")
@@ -87,26 +107,48 @@ class Clients:
                 continue
             call.returned_at = self._clock()
             self._ledger.note(f"{call.request_id}: ok")
+            if self.echo and self._rng.random() < self.echo:
+                self.echoes.append(asyncio.ensure_future(self._once_more(call, ask)))
             return answer
+
+    async def _once_more(self, call: Call, ask: Callable[[LocalEngine], Awaitable[T]]) -> None:
+        await asyncio.sleep(self._rng.choice((0.05, 0.5, 2.0)))
+        node = await self._node()
+        self._ledger.note(f"{call.request_id}: once more at {node.name}")
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                call.answers.append(await ask(node.engine))
+        except UNKNOWN:
+            pass
+        except HoldfastError as error:
+            call.refused_again = error.code
 
     # --- calls ---
 
-    async def start(self, workflow_id: str, spec: dict[str, Any]) -> None:
+    async def start(self, kind: str, workflow_id: str, spec: dict[str, Any], limit_s: float | None) -> None:
         call = self._call("start", workflow_id)
         request = ex.StartWorkflow(
-            org=ORG, kind=KIND, workflow_id=workflow_id, input=payload(spec), request_id=call.request_id
+            org=ORG,
+            kind=kind,
+            workflow_id=workflow_id,
+            input=payload(spec),
+            execution_timeout_s=limit_s,
+            request_id=call.request_id,
         )
         answer = await self._ask(call, lambda engine: engine.executions.start(request))
         if answer is not None:
             call.execution_id = answer.workflow_execution_id
 
-    async def signal_with_start(self, workflow_id: str, spec: dict[str, Any], name: str) -> None:
+    async def signal_with_start(
+        self, kind: str, workflow_id: str, spec: dict[str, Any], limit_s: float | None, name: str
+    ) -> None:
         call = self._call("signal", workflow_id, name)
         request = ex.SignalWithStart(
             org=ORG,
-            kind=KIND,
+            kind=kind,
             workflow_id=workflow_id,
             input=payload(spec),
+            execution_timeout_s=limit_s,
             signal_name=name,
             signal_value=payload(call.request_id),
             request_id=call.request_id,
@@ -153,10 +195,43 @@ class Clients:
                     found = await node.engine.executions.find(ORG, workflow_id)
             except ExecutionNotFound:
                 return None
-            except (TimeoutError, Unavailable):
+            except UNKNOWN:
                 await asyncio.sleep(PAUSE_S)
                 continue
             return found.id
+
+    async def update(self, workflow_id: str) -> None:
+        """Ask for it, and wait for what comes of it, wherever its execution goes on."""
+        found = await self._find(workflow_id)
+        if found is None:
+            return
+        call = self._call("update", workflow_id, UPDATE)
+        call.execution_id = found
+        label = self._rng.choice(("u", "u", REFUSED, BROKEN)) + call.request_id
+        request = RequestUpdate(
+            org=ORG,
+            workflow_execution_id=found,
+            update_name=UPDATE,
+            input=payload(label),
+            update_id=call.request_id,
+        )
+        ticket = await self._ask(call, lambda engine: engine.executions.request_update(request))
+        if ticket is not None:
+            await self._outcome(call, ticket)
+
+    async def _outcome(self, call: Call, ticket: UpdateTicket) -> None:
+        for _ in range(UPDATE_TRIES):
+            node = await self._node()
+            try:
+                async with asyncio.timeout(PATIENCE_S):
+                    call.outcome = await node.engine.executions.update_outcome(ORG, ticket, UpdateStatus.COMPLETED)
+                    self._ledger.note(f"{call.request_id}: {call.outcome.status}")
+                    return
+            except UNKNOWN:
+                await asyncio.sleep(PAUSE_S)
+            except HoldfastError as error:
+                call.refused_again = error.code
+                return
 
     async def end(self, what: str, workflow_id: str) -> None:
         """Cancel or terminate the newest run."""
@@ -203,7 +278,8 @@ class Clients:
             case "signal":
                 await self._signal(execution.id, execution.workflow_id, wait.name)
             case "promise":
-                await self._settle_one(execution, wait)
+                # Two at a time, now and then: the first counts.
+                await asyncio.gather(*(self._settle_one(execution, wait) for _ in range(self._rng.choice((1, 2)))))
             case "event":
                 await self.publish(wait.name)
             case "message":

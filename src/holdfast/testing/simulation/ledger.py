@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(slots=True)
 class Attempt:
-    """One run of a task's body, or of a step's."""
+    """One run of a task's body, or of a step's, on a node. It has ended if it has returned its value."""
 
     execution_id: str
     number: int
@@ -18,6 +18,7 @@ class Attempt:
     value: str
     began_at: int
     ended_at: int | None = None
+    node: str = ""
 
 
 @dataclass(slots=True)
@@ -31,15 +32,23 @@ class Call:
     invoked_at: int
     answers: list[Any] = field(default_factory=list)
     refused: str = ""
+    unheard: int = 0
+    """How often nothing was heard of it: it may still be done, even if a repeat was refused meanwhile."""
+    refused_again: str = ""
+    """How a repeat was refused, after the call had been answered."""
     returned_at: int = 0
     execution_id: str = ""
+    outcome: Any = None
+    """What came of an update, as its caller was told."""
 
 
 class Ledger:
-    """Kept outside of all nodes: nothing that happens to them is lost here."""
+    """Kept outside of all nodes: nothing that happens to them is lost here. `clock` is the true time, which never
+    jumps; `where` says which node runs just now."""
 
-    def __init__(self, clock: Callable[[], int]) -> None:
+    def __init__(self, clock: Callable[[], int], where: Callable[[], str] = lambda: "") -> None:
         self._clock = clock
+        self._where = where
         self._values = 0
         self.steps: dict[tuple[str, str], list[Attempt]] = {}
         self.attempts: dict[tuple[str, int], list[Attempt]] = {}
@@ -57,7 +66,7 @@ class Ledger:
 
     def step_began(self, execution_id: str, label: str) -> tuple[str, int]:
         runs = self.steps.setdefault((execution_id, label), [])
-        run = Attempt(execution_id, 0, label, len(runs) + 1, self._value(), self._clock())
+        run = Attempt(execution_id, 0, label, len(runs) + 1, self._value(), self._clock(), None, self._where())
         runs.append(run)
         self.note(f"step {label} of {execution_id} runs: {run.value}")
         return run.value, run.attempt
@@ -68,7 +77,7 @@ class Ledger:
                 run.ended_at = self._clock()
 
     def attempt_began(self, execution_id: str, task_no: int, attempt: int, label: str) -> str:
-        run = Attempt(execution_id, task_no, label, attempt, self._value(), self._clock())
+        run = Attempt(execution_id, task_no, label, attempt, self._value(), self._clock(), None, self._where())
         self.attempts.setdefault((execution_id, task_no), []).append(run)
         self.note(f"attempt {attempt} of task {task_no} ({label}) of {execution_id} runs: {run.value}")
         return run.value

@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 import msgspec
 
 T = TypeVar("T")
-MOST_STEPS = 30_000
-"""A hundred times what a scenario takes."""
+MOST_STEPS = 10_000
+"""Many times what a scenario takes."""
 
 
 class Livelock(Exception):

@@ -15,12 +15,12 @@ from typing import Any
 from holdfast.config import EngineConfig
 from holdfast.contract.workers import Heartbeat
 from holdfast.engine.facade import LocalEngine
-from holdfast.errors import EngineStopped, StorageBusy, StorageError, Unavailable
+from holdfast.errors import EngineStopped, OutcomeUnknown, StorageBusy, Unavailable
 from holdfast.frontends.python.definitions import Registry
 from holdfast.services.clockwork import Clockwork
 from holdfast.services.housekeeping import Housekeeping
 from holdfast.services.lookout import Lookout
-from holdfast.testing.memory import Faults, MemoryDatabase, MemoryStore
+from holdfast.testing.memory import Doubt, Faults, MemoryDatabase, MemoryStore
 from holdfast.testing.simulation.loop import PROCESS, Process, SimulatedLoop
 from holdfast.worker.heartbeats import Pulse
 from holdfast.worker.host import Host
@@ -31,6 +31,8 @@ from holdfast.worker.worker import Worker
 
 ORG = "default"
 SECRET = b"simulation"
+TOLD_AFTER_S = 0.2
+"""How long a node asks what became of a commit before it tells callers that it does not know."""
 
 
 class Weather(Faults):
@@ -38,20 +40,22 @@ class Weather(Faults):
     best of days: nothing hangs on them.
 
     `slow`, `lost`, `silent`: how often a transaction is slow, is lost before its commit, and how often a node does not
-    hear at once that others have written. `doubt`: how often nobody can tell whether a commit stands, as when another
-    database server has taken over; the engine does not promise to live through that, so no scenario has it by itself.
+    hear at once that others have written. `unsure`: how often the answer to a commit is lost, so that its node has to
+    ask whether it stands, and may get no answer for a while.
     """
 
-    def __init__(self, loop: SimulatedLoop, rng: Random, *, slow: float, lost: float, silent: float) -> None:
+    def __init__(
+        self, loop: SimulatedLoop, rng: Random, *, slow: float, lost: float, silent: float, unsure: float
+    ) -> None:
         self._loop = loop
         self._rng = rng
         self.slow = slow
         self.lost = lost
         self.silent = silent
-        self.doubt = 0.0
+        self.unsure = unsure
 
     def calm(self) -> None:
-        self.slow = self.lost = self.doubt = 0.0
+        self.slow = self.lost = self.unsure = 0.0
 
     def _delay_s(self) -> float:
         if self._rng.random() < self.slow:
@@ -72,9 +76,9 @@ class Weather(Faults):
         if self.lost and self._rng.random() < self.lost:
             raise StorageBusy("the connection was lost before the commit", final=self._rng.random() < 0.7)
 
-    def unknown(self) -> Exception | None:
-        if self.doubt and self._rng.random() < self.doubt:
-            return StorageError("a commit was not answered, and nobody knows whether it stands")
+    def doubt(self) -> Doubt | None:
+        if self.unsure and self._rng.random() < self.unsure:
+            return Doubt(self._rng.random() < 0.5, self._rng.choice((0.001, 0.02, 0.3, 1.0)), told_after_s=TOLD_AFTER_S)
         return None
 
     def hint(self) -> bool:
@@ -137,7 +141,7 @@ class SimulatedPulse(Pulse):
                 answer = await asyncio.wait_for(beat, lease_s)
             except EngineStopped:
                 return
-            except (TimeoutError, Unavailable):
+            except (TimeoutError, Unavailable, OutcomeUnknown):
                 continue
             self._tasks.confirm(beats)
             if not answer.alive:
@@ -162,7 +166,7 @@ class SimulatedWorker(Worker):
                 break
             except EngineStopped:
                 raise
-            except Unavailable:
+            except (Unavailable, OutcomeUnknown):
                 await asyncio.sleep(0.2)
         self._pulse.start()
 
@@ -233,7 +237,7 @@ class Node(Process):
             for service in self._services:
                 await service.stop()
             await self.engine.stop()
-        except Unavailable:
+        except (Unavailable, OutcomeUnknown):
             # A process that can't even say good-bye ends all the same.
             pass
         self.die()

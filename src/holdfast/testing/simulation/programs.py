@@ -1,4 +1,4 @@
-"""What the nodes run: one workflow that does what its input says, one task, one step; and made-up inputs for them.
+"""What the nodes run: a workflow that does what its input says, tasks, one step; and made-up inputs for them.
 
 An input is a list of operations. Everything that happens outside is told to the ledger, with a value that is used once,
 so that a history can be compared with what has really happened.
@@ -12,10 +12,18 @@ from itertools import accumulate
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import ChildWorkflowFailed, ExternalSignalFailed, PromiseRejected, StepFailed, TaskFailed
+from holdfast.errors import (
+    ChildWorkflowFailed,
+    ExternalSignalFailed,
+    PromiseRejected,
+    PromiseTimeout,
+    StepFailed,
+    TaskFailed,
+)
 from holdfast.frontends.python import lines
 from holdfast.frontends.python.context import WorkflowContext
 from holdfast.frontends.python.definitions import Registry, task, workflow
+from holdfast.frontends.python.handlers import update
 from holdfast.frontends.python.task_context import TaskContext
 from holdfast.model.values import RetryPolicy
 
@@ -30,6 +38,13 @@ SIGNALS = ("a", "b")
 KEYS = ("k", "l")
 NAMES = ("x", "y")
 KIND = "plan"
+ASKED = "asked"
+UPDATE = "add"
+REFUSED = "no"
+BROKEN = "broken"
+"""The kind of workflow that takes updates, its update, and how inputs begin that are refused or make it fail."""
+SLOW = "d"
+"""How labels of tasks begin that run into their time limit."""
 
 Op = list[Any]
 
@@ -78,9 +93,17 @@ async def deaf(context: TaskContext, label: str, delay_s: float) -> str:
     return value
 
 
+class Planned(Exception):
+    """A workflow fails because its input says so."""
+
+
 @workflow(kind=KIND)
 async def plan(ctx: WorkflowContext, spec: dict[str, Any]) -> list[Any]:
     """Do what the input says; the result says what was seen. `log` comes from the runs before."""
+    return await _run(ctx, spec)
+
+
+async def _run(ctx: WorkflowContext, spec: dict[str, Any]) -> list[Any]:
     log: list[Any] = spec["log"]
     ops: list[Op] = spec["ops"]
     for index, op in enumerate(ops):
@@ -90,10 +113,32 @@ async def plan(ctx: WorkflowContext, spec: dict[str, Any]) -> list[Any]:
     return log
 
 
+@workflow(kind=ASKED)
+class Asked:
+    """The same, and it takes updates."""
+
+    async def run(self, ctx: WorkflowContext, spec: dict[str, Any]) -> list[Any]:
+        log = await _run(ctx, spec)
+        await ctx.wait_until(ctx.all_handlers_finished)
+        return log
+
+    @update
+    async def add(self, ctx: WorkflowContext, label: str) -> str:
+        if label.startswith(BROKEN):
+            raise Planned(label)
+        value: str = await ctx.run(effect, ctx.info.workflow_execution_id, label, 0.05, 0, name=label)
+        return value
+
+    @add.validator
+    def can_be_added(self, label: str) -> None:
+        if label.startswith(REFUSED):
+            raise ValueError(label)
+
+
 async def _do(ctx: WorkflowContext, op: Op, log: list[Any]) -> None:
     try:
         await _OPS[op[0]](ctx, op, log)
-    except (StepFailed, TaskFailed, ChildWorkflowFailed, ExternalSignalFailed, PromiseRejected) as error:
+    except (StepFailed, TaskFailed, ChildWorkflowFailed, ExternalSignalFailed) as error:
         log.append([op[0], "failed", type(error).__name__])
 
 
@@ -135,14 +180,23 @@ async def _drain(ctx: WorkflowContext, op: Op, log: list[Any]) -> None:
 
 
 async def _child(ctx: WorkflowContext, op: Op, log: list[Any]) -> None:
-    _, ops, awaited, policy = op
-    child = ctx.child(plan, {"ops": ops, "log": []}, on_parent_close=policy)
+    _, ops, awaited, policy, *limits = op
+    limit_s = limits[0] if limits else None
+    child = ctx.child(plan, {"ops": ops, "log": []}, on_parent_close=policy, execution_timeout=limit_s)
     if awaited:
         log.append(["child", await child])
 
 
 async def _promise(ctx: WorkflowContext, op: Op, log: list[Any]) -> None:
-    log.append(["promise", op[1], await ctx.promise(op[1], event_key=op[2])])
+    _, name, event_key, *limits = op
+    try:
+        value = await ctx.promise(name, event_key=event_key, timeout=limits[0] if limits else None)
+    except PromiseRejected as rejected:
+        log.append(["rejected", name, str(rejected)])
+    except PromiseTimeout:
+        log.append(["late", name])
+    else:
+        log.append(["promise", name, value])
 
 
 async def _event(ctx: WorkflowContext, op: Op, log: list[Any]) -> None:
@@ -190,7 +244,12 @@ async def _guard(ctx: WorkflowContext, op: Op, log: list[Any]) -> None:
         raise
 
 
+async def _fail(_: WorkflowContext, op: Op, __: list[Any]) -> None:
+    raise Planned(op[1])
+
+
 _OPS: dict[str, Any] = {
+    "fail": _fail,
     "step": _step,
     "task": _task,
     "deaf": _deaf,
@@ -211,7 +270,7 @@ _OPS: dict[str, Any] = {
     "guard": _guard,
 }
 
-REGISTRY = Registry([plan], [job, deaf])
+REGISTRY = Registry([plan, Asked], [job, deaf])
 
 # Lines of Holdfast's own code are passed over; here they are the user's.
 lines._LABELS[plan.__code__.co_filename] = "programs.py"  # noqa: SLF001 - there is no other way to say so
@@ -227,7 +286,7 @@ _SIMPLE = {
     "receive": 6,
     "peek": 3,
     "drain": 1,
-    "promise": 2,
+    "promise": 3,
     "event": 2,
     "message": 1,
     "broadcast": 2,
@@ -238,22 +297,55 @@ _DELAYS = (0.0, 0.0, 0.1, 0.7, 3.0)
 
 
 class Maker:
-    """Makes up inputs. Labels and names of promises are used once in a scenario."""
+    """Makes up inputs. Labels and names of promises are used once in a scenario. `limited`: with programs that fail,
+    and with promises and children that have a time limit."""
 
-    def __init__(self, rng: Random, workflow_ids: list[str]) -> None:
+    def __init__(self, rng: Random, workflow_ids: list[str], *, limited: bool = False) -> None:
         self._rng = rng
         self._ids = workflow_ids
+        self._limited = limited
         self._number = 0
+
+    def limit_s(self) -> list[float]:
+        """A time limit, if there is one."""
+        return [self._rng.choice((0.2, 0.6, 2.0))] if self._limited and self._rng.random() < 0.3 else []
 
     def _label(self, what: str) -> str:
         self._number += 1
         return f"{what}{self._number}"
 
-    def ops(self, depth: int = 0) -> list[Op]:
+    def ops(self, flavour: str = "") -> list[Op]:
+        """Those of one workflow."""
+        match flavour:
+            case "pestered":
+                return self._pestered()
+            case "stopped":
+                return self._stopped()
+        return self._some(0)
+
+    def _pestered(self) -> list[Op]:
+        """Short steps, and signals that may or may not be there: the more happens at the same time, the better."""
+        rng = self._rng
+        made: list[Op] = []
+        for _ in range(rng.randint(3, 5)):
+            made.append(["step", self._label("s"), rng.choice((0.001, 0.01, 0.05)), 0])
+            made.append(["peek", rng.choice(SIGNALS), self._label("s")])
+        ends: tuple[Op, ...] = (["sleep", 0.05], ["task", self._label("t"), 0.0, 0], ["receive", rng.choice(SIGNALS)])
+        return [*made, rng.choice(ends)]
+
+    def _stopped(self) -> list[Op]:
+        """Long steps, with whoever stands still in their middle, and no end before it goes on."""
+        rng = self._rng
+        steps: list[Op] = [["step", self._label("s"), rng.choice((0.3, 0.7)), 0] for _ in range(rng.randint(1, 2))]
+        return [*steps, ["receive", rng.choice(SIGNALS)], *self._some(1)]
+
+    def _some(self, depth: int) -> list[Op]:
         rng = self._rng
         made = [self._op(depth) for _ in range(rng.randint(1, 4 if depth == 0 else 2))]
         if depth == 0 and len(made) > 1 and rng.random() < 0.2:
             made.insert(rng.randint(1, len(made)), ["continue"])
+        if self._limited and rng.random() < (0.08, 0.3)[depth > 0]:
+            made.append(["fail", self._label("f")])
         return made
 
     def _op(self, depth: int) -> Op:
@@ -264,12 +356,12 @@ class Maker:
 
     def _nested(self, depth: int) -> Op:
         rng = self._rng
-        match rng.choice(("all", "all", "race", "child", "guard", "publish", "throw")):
+        match rng.choice(("all", "all", "race", "child", "child", "guard", "publish", "throw")):
             case "child":
                 policy = rng.choice(("default", "terminate", "cancel", "abandon"))
-                return ["child", self.ops(depth + 1), rng.random() < 0.7, policy]
+                return ["child", self._some(depth + 1), rng.random() < 0.7, policy, *self.limit_s()]
             case "guard":
-                return ["guard", self.ops(depth + 1), self._label("undo")]
+                return ["guard", self._some(depth + 1), self._label("undo")]
             case "publish":
                 return ["publish", rng.choice(KEYS)]
             case "throw":
@@ -286,13 +378,13 @@ class Maker:
             case "task":
                 return ["task", self._label("t"), rng.choice(_DELAYS), rng.choice((0, 0, 0, 1, 2, ATTEMPTS))]
             case "deaf":
-                return ["deaf", self._label("t"), rng.choice((0.5, 0.6, 0.7))]
+                return ["deaf", self._label(SLOW), rng.choice((0.5, 0.6, 0.7))]
             case "sleep":
                 return ["sleep", rng.choice((0.05, 0.5, 1.5))]
             case "peek":
                 return ["peek", rng.choice(SIGNALS), self._label("s")]
             case "promise":
-                return ["promise", self._label("p"), rng.choice((None, None, rng.choice(KEYS)))]
+                return ["promise", self._label("p"), rng.choice((None, None, rng.choice(KEYS))), *self.limit_s()]
             case "event":
                 return ["event", rng.choice(KEYS), rng.random() < 0.3]
             case "message":
