@@ -24,6 +24,7 @@ from hypothesis import settings
 
 from holdfast import Engine, EngineConfig, StoreConfig, WorkerConfig
 from holdfast.assembly import open_store
+from holdfast.testing import WorkflowEnvironment
 
 if TYPE_CHECKING:
     from holdfast.testing.postgres import LocalPostgres
@@ -63,6 +64,12 @@ class OpenEngine(Protocol):
         url: str | None = None,
         **options: Any,
     ) -> Engine: ...
+
+
+class OpenEnvironment(Protocol):
+    """The `environment` fixture. Its arguments are those of `WorkflowEnvironment`."""
+
+    async def __call__(self, **options: Any) -> WorkflowEnvironment: ...
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -154,6 +161,17 @@ async def engine(database_url: str) -> AsyncIterator[OpenEngine]:
             )
 
         yield open_engine
+
+
+@pytest.fixture
+async def environment(database_url: str) -> AsyncIterator[OpenEnvironment]:
+    """Opens engines whose time the test moves, on the test's database, and shuts them down at the end."""
+    async with AsyncExitStack() as opened:
+
+        async def open_environment(**options: Any) -> WorkflowEnvironment:
+            return await opened.enter_async_context(WorkflowEnvironment(url=database_url, **options))
+
+        yield open_environment
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,6 @@ from holdfast.errors import PayloadNotDecodable, PromiseValueInvalid
 from holdfast.model import commands as c
 from holdfast.model import events as e
 from holdfast.replay.journal import Journal
-from holdfast.testing import WorkflowEnvironment
 from tests.conftest import until
 from tests.unit.engine.records import check_all
 
@@ -72,10 +71,9 @@ async def taker(ctx: WorkflowContext) -> Any:
 
 
 @pytest.fixture
-async def env():
+async def env(environment):
     TOKENS.clear()
-    async with WorkflowEnvironment(workflows=[order, patient, picky, taker]) as opened:
-        yield opened
+    return await environment(workflows=[order, patient, picky, taker])
 
 
 async def ordered(env, workflow_id="w"):
