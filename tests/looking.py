@@ -62,12 +62,22 @@ def tables(url: str) -> list[str]:
     return [name for (name,) in rows(url, f"SELECT name FROM {where} ORDER BY name")]
 
 
+def columns(url: str, table: str) -> list[str]:
+    with closing(_connect(url)) as connection:
+        return [column[0] for column in connection.execute(f"SELECT * FROM {table} WHERE false").description]
+
+
+def dump(url: str) -> str:
+    """All rows of all tables, as text."""
+    return repr([rows(url, f"SELECT * FROM {name}") for name in tables(url)])
+
+
 def contents(url: str) -> bytes:
     """Everything that is stored: on SQLite the files as they are, on PostgreSQL the rows."""
     file = database_file(url) if _is_sqlite(url) else None
     if file is not None:
         return b"".join(path.read_bytes() for path in file.parent.glob(f"{file.name}*"))
-    return repr([rows(url, f"SELECT * FROM {name}") for name in tables(url)]).encode()
+    return dump(url).encode()
 
 
 @asynccontextmanager
