@@ -279,7 +279,7 @@ async def test_a_caller_who_gives_up_leaves_nothing_behind(engine):
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
 
-    assert {} == running._local.updates._watches
+    await until(lambda: {} == running._local.updates._watches)
     await handle.signal("bank", "cash")
     assert "0 paid by cash" == await handle.get_update("co").result(timeout=10)
 
