@@ -52,6 +52,11 @@ def _change(url: str, sql: str, arguments: Sequence[object]) -> int:
         return int(connection.execute(_written_for(url, sql), arguments).rowcount)
 
 
+def application(url: str) -> Any:
+    """A connection as an application has one: with transactions that it commits or rolls back."""
+    return sqlite3.connect(database_file(url) or ":memory:", timeout=5) if _is_sqlite(url) else psycopg.connect(url)
+
+
 def tables(url: str) -> list[str]:
     """All tables of the engine."""
     where = (

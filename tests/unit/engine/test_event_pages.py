@@ -275,7 +275,7 @@ async def test_a_worker_cannot_break_the_engine_with_a_command_it_should_have_ch
     refusal, answer = await bench.run(turn, publish(1))
 
     assert isinstance(refusal, error)
-    assert field in getattr(refusal, "field", None)
+    assert field in getattr(refusal, "field", "")
     assert (0, True) == (answer.delivered, answer.retained)
     assert 1 == len(bench.loaded)
     assert before == bench.rows("SELECT count(*) FROM holdfast_events")

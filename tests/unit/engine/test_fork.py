@@ -126,9 +126,9 @@ async def test_bad_input(engine, database_url):
             await handle.fork(at_event=seq)
         assert "at_event" == refused.value.field
     for odd in ("1", None):
-        with pytest.raises(InvalidRequest) as refused:
+        with pytest.raises(InvalidRequest) as no_number:
             await handle.fork(at_event=odd)
-        assert "at_event" == refused.value.field
+        assert "at_event" == no_number.value.field
     for name in ("", "x" * 300, "a\nb", 5):
         with pytest.raises(InvalidRequest) as unnamed:
             await handle.fork(at_event=1, workflow_id=name)
