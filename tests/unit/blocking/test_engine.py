@@ -103,6 +103,7 @@ def test_what_can_not_work_is_refused_at_once():
         SyncEngine("sqlite://", workflows=[print])
 
 
+@pytest.mark.sqlite_only("a folder that is missing, and can be made")
 def test_start_that_fails(tmp_path):
     """The caller of start_up gets the reason; no thread is left, and it may try again."""
     engine = SyncEngine(f"sqlite:///{tmp_path}/missing/app.db")
