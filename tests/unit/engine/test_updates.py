@@ -272,6 +272,7 @@ async def test_a_caller_who_gives_up_leaves_nothing_behind(engine):
     """Neither after a timeout nor when the call is cancelled; the update itself goes on."""
     running = await engine(workflows=[Cart])
     handle = await cart(running.client)
+    await handle.start_update("check_out", update_id="co")
     with pytest.raises(TimeoutError):
         await handle.update("check_out", update_id="co", timeout=0.05)
     waiting = asyncio.create_task(handle.get_update("co").result())
