@@ -44,9 +44,7 @@ test: lint types imports ## prove everything: lint, types, import rules, all tes
 	@echo "test: engine and front-end again, every program rebuilt from its history at every wait"
 	@HOLDFAST_REPLAY_ALWAYS=1 $(BIN)/python -m pytest -q -n 2 -m "not slow" $(PYTEST_ARGS) tests/unit/engine tests/unit/frontends
 	@echo "test: whatever has an engine again, on PostgreSQL"
-	@HOLDFAST_TEST_STORE=postgres $(BIN)/python -m pytest -q -n 3 -m "not sqlite_only" $(PYTEST_ARGS) \
-		--ignore tests/unit/client/over_http tests/unit/engine tests/unit/frontends tests/unit/client tests/unit/blocking \
-		tests/replay tests/faults
+	@HOLDFAST_TEST_STORE=postgres $(BIN)/python -m pytest -q -n 3 --dist worksteal $(PYTEST_ARGS)
 
 check: lint types imports ## the quick proof: as test, without the slow tests
 	@echo "check: fast tests"

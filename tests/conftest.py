@@ -1,7 +1,7 @@
 """What the tests share: engines on databases of their own, a way to wait for a condition, hypothesis' settings.
 
 HOLDFAST_TEST_STORE=postgres runs every test of the engine on PostgreSQL instead of SQLite, except those marked
-`sqlite_only`.
+`sqlite_only`; see `tests.both_stores`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import inspect
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from itertools import count
@@ -24,6 +24,8 @@ from hypothesis import settings
 
 from holdfast import Engine, EngineConfig, StoreConfig, WorkerConfig
 from holdfast.assembly import open_store
+from holdfast.testing import WorkflowEnvironment
+from tests import both_stores
 
 if TYPE_CHECKING:
     from holdfast.testing.postgres import LocalPostgres
@@ -34,7 +36,7 @@ settings.register_profile("holdfast", deadline=None, print_blob=True)
 settings.load_profile("holdfast")
 
 PATIENCE_S = 20.0
-STORE = os.environ.get("HOLDFAST_TEST_STORE", "sqlite")
+STORE = both_stores.STORE
 
 # An fsync per commit proves nothing here, and a body that never ends must not hold up the end of its test.
 # The secret is known, so that a replay gives the same tokens.
@@ -65,16 +67,47 @@ class OpenEngine(Protocol):
     ) -> Engine: ...
 
 
+class OpenEnvironment(Protocol):
+    """The `environment` fixture. Its arguments are those of `WorkflowEnvironment`."""
+
+    async def __call__(self, **options: Any) -> WorkflowEnvironment: ...
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Again on PostgreSQL: only what has a database and was not there before, without what is about SQLite."""
     if STORE not in {"sqlite", "postgres"}:
         raise pytest.UsageError(f"HOLDFAST_TEST_STORE is sqlite or postgres, not {STORE!r}")
+    reasons = {item: both_stores.why_sqlite_only(item) for item in items}
     if STORE == "postgres":
-        config.hook.pytest_deselected(items=[item for item in items if not _changes_with_the_store(item)])
-        items[:] = [item for item in items if _changes_with_the_store(item)]
+        again = [item for item in items if reasons[item] or both_stores.runs_on_both(item)]
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(again)])
+        items[:] = again
         for item in items:
-            if item.get_closest_marker("sqlite_only"):
-                item.add_marker(pytest.mark.skip(reason="is about SQLite"))
+            if reason := reasons[item]:
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    patches = pytest.MonkeyPatch()
+    both_stores.watch(patches)
+    config.add_cleanup(patches.undo)
+
+
+def pytest_runtest_setup() -> None:
+    both_stores.opened_sqlite.clear()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    yield
+    wrong = both_stores.complaint(
+        STORE,
+        both_stores.opened_sqlite,
+        on_both=both_stores.runs_on_both(item),
+        why_not=both_stores.why_sqlite_only(item),
+    )
+    if wrong is not None:
+        pytest.fail(wrong, pytrace=False)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -89,11 +122,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             f"{scenarios / busy_s:.0f}/s of processor time"
         )
         terminalreporter.write_line(f"simulation: {scenarios} scenarios, {rates}")
-
-
-def _changes_with_the_store(item: pytest.Item) -> bool:
-    fixtures = set(getattr(item, "fixturenames", ()))
-    return bool({"database_url", "new_database"} & fixtures) and "postgres_url" not in fixtures
 
 
 @pytest.fixture
@@ -154,6 +182,17 @@ async def engine(database_url: str) -> AsyncIterator[OpenEngine]:
             )
 
         yield open_engine
+
+
+@pytest.fixture
+async def environment(database_url: str) -> AsyncIterator[OpenEnvironment]:
+    """Opens engines whose time the test moves, on the test's database, and shuts them down at the end."""
+    async with AsyncExitStack() as opened:
+
+        async def open_environment(**options: Any) -> WorkflowEnvironment:
+            return await opened.enter_async_context(WorkflowEnvironment(url=database_url, **options))
+
+        yield open_environment
 
 
 @pytest.fixture(scope="session")

@@ -52,6 +52,11 @@ def _change(url: str, sql: str, arguments: Sequence[object]) -> int:
         return int(connection.execute(_written_for(url, sql), arguments).rowcount)
 
 
+def application(url: str) -> Any:
+    """A connection as an application has one: with transactions that it commits or rolls back."""
+    return sqlite3.connect(database_file(url) or ":memory:", timeout=5) if _is_sqlite(url) else psycopg.connect(url)
+
+
 def tables(url: str) -> list[str]:
     """All tables of the engine."""
     where = (
@@ -62,12 +67,22 @@ def tables(url: str) -> list[str]:
     return [name for (name,) in rows(url, f"SELECT name FROM {where} ORDER BY name")]
 
 
+def columns(url: str, table: str) -> list[str]:
+    with closing(_connect(url)) as connection:
+        return [column[0] for column in connection.execute(f"SELECT * FROM {table} WHERE false").description]
+
+
+def dump(url: str) -> str:
+    """All rows of all tables, as text."""
+    return repr([rows(url, f"SELECT * FROM {name}") for name in tables(url)])
+
+
 def contents(url: str) -> bytes:
     """Everything that is stored: on SQLite the files as they are, on PostgreSQL the rows."""
     file = database_file(url) if _is_sqlite(url) else None
     if file is not None:
         return b"".join(path.read_bytes() for path in file.parent.glob(f"{file.name}*"))
-    return repr([rows(url, f"SELECT * FROM {name}") for name in tables(url)]).encode()
+    return dump(url).encode()
 
 
 @asynccontextmanager

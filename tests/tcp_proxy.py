@@ -14,6 +14,8 @@ class TcpProxy:
         self.target = port
         self.refuses = False
         self.connections = 0
+        self.held = 0
+        """How many pieces have come that are not passed on yet."""
         self._flowing = asyncio.Event()
         self._flowing.set()
         self._writers: set[asyncio.StreamWriter] = set()
@@ -63,7 +65,9 @@ class TcpProxy:
         self._writers.add(sink)
         try:
             while data := await source.read(65_536):
+                self.held += 1
                 await self._flowing.wait()
+                self.held -= 1
                 sink.write(data)
                 await sink.drain()
         except OSError:

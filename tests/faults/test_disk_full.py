@@ -20,7 +20,7 @@ from tests.faults.conftest import Spawn, lines, sound_records, value_of
 CONFIG = EngineConfig(store=StoreConfig(synchronous="normal"), worker=WorkerConfig(lease_s=600.0, shutdown_grace_s=1.0))
 LARGE = "x" * 20_000
 
-pytestmark = pytest.mark.sqlite_only
+pytestmark = pytest.mark.sqlite_only("limits the size of the file")
 
 gate = asyncio.Event()
 

@@ -18,7 +18,7 @@ from tests.conftest import OpenEngine, until
 from tests.faults import using_app
 from tests.faults.conftest import Spawn, sound_records, value_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.sqlite_only]
+pytestmark = [pytest.mark.slow, pytest.mark.sqlite_only("see test_using_postgres.py")]
 
 MODULE = "tests.faults.using_app"
 ROUNDS = 12

@@ -63,6 +63,7 @@ def test_somebody_elses_commit_empties_it(cache):
     assert Cache().confirm(7) is False
 
 
+@pytest.mark.sqlite_only("looks into the cache of the SQLite store")
 async def test_the_rules_name_all_they_change(engine):
     """After a mixed load the cached heads are those in the file: a change the rules forgot to name would differ."""
 

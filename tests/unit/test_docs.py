@@ -58,6 +58,7 @@ def _prose(page: Path) -> str:
 # --- examples -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sqlite_only("the examples name their databases themselves")
 @pytest.mark.parametrize("page", [page for page in PAGES if _runnable(page)], ids=_name)
 def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
     """A page's blocks, one after another in one namespace, are a program without errors or warnings."""
@@ -68,6 +69,7 @@ def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
     runpy.run_path(str(script), run_name="__main__")
 
 
+@pytest.mark.sqlite_only("the examples name their databases themselves")
 def test_the_first_example_of_the_readme_greets(tmp_path, monkeypatch, capsys):
     """The smallest complete program prints what a reader expects."""
     script = tmp_path / "hello.py"

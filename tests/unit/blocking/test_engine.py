@@ -103,6 +103,7 @@ def test_what_can_not_work_is_refused_at_once():
         SyncEngine("sqlite://", workflows=[print])
 
 
+@pytest.mark.sqlite_only("a folder that is missing, and can be made")
 def test_start_that_fails(tmp_path):
     """The caller of start_up gets the reason; no thread is left, and it may try again."""
     engine = SyncEngine(f"sqlite:///{tmp_path}/missing/app.db")
@@ -187,13 +188,16 @@ def test_ctrl_c_before_the_wait_has_begun_cancels_the_call_too(engine, monkeypat
 # --- the end of a process -----------------------------------------------------------------------------------------
 
 OPENING = """
-import os, signal, sys, time
+import os, signal, sys, threading, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # who is started in a shell's background is deaf to it
 from holdfast import *
 from holdfast.errors import *
 
+begun = threading.Event()
+
 @task
 def slow(context: TaskContext) -> str:
+    begun.set()
     os.write(1, b"begun\\n")  # whole lines: print writes the end of a line by itself, and another thread may be faster
     time.sleep(0.3)
     return "done"
@@ -236,8 +240,7 @@ def test_process_that_never_shuts_down_ends_in_order(url, ending, code):
             f"""
             engine.start_up()
             started = engine.start(works)
-            while not any(task.attempt for task in engine.client.workflow(started).pending_tasks() if task.worker):
-                time.sleep(0.01)
+            begun.wait()
             os.write(1, f"{{started}}\\n".encode())
             {ending}
             """,

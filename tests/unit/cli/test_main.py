@@ -142,7 +142,7 @@ def test_without_a_place_the_command_says_where_it_looks():
     assert all(name in said for name in ("--server", "--db", "HOLDFAST_SERVER", "HOLDFAST_DATABASE_URL", "holdfast.db"))
 
 
-@pytest.mark.sqlite_only
+@pytest.mark.sqlite_only("the default is a file of SQLite")
 def test_the_file_of_this_folder_is_the_default(cli, tmp_path):
     """It is called holdfast.db; --db may be a path."""
     cli("migrate", f"sqlite:///{tmp_path}/holdfast.db")
@@ -152,7 +152,7 @@ def test_the_file_of_this_folder_is_the_default(cli, tmp_path):
     assert [] == Cli().lines("workflow", "list", "--db", f"sqlite:///{tmp_path}/holdfast.db")
 
 
-@pytest.mark.sqlite_only
+@pytest.mark.sqlite_only("PostgreSQL makes no databases by itself")
 def test_looking_makes_no_database(tmp_path):
     """A wrong path is an error, not an empty list."""
     said = Cli().refused("workflow", "list", "--db", "typo.db", code=2)
@@ -161,7 +161,7 @@ def test_looking_makes_no_database(tmp_path):
     assert "in memory" in Cli().refused("workflow", "list", "--db", "sqlite://", code=2)
 
 
-@pytest.mark.sqlite_only
+@pytest.mark.sqlite_only("a file that is an empty database; PostgreSQL's are in tests/stores")
 def test_looking_does_not_change_the_schema(tmp_path):
     """An older database is for `holdfast migrate`: others may be at work on it."""
     (tmp_path / "old.db").touch()

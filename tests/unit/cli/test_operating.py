@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
+import asyncio
 
 import pytest
+
+from tests.looking import change
 
 
 @pytest.fixture(autouse=True)
@@ -83,14 +84,11 @@ def test_dead_letters_are_listed_sent_again_and_removed(cli, engine):
     assert "[dead_letter_not_found]" in cli.refused("dead-letters", "remove", first, str(newer["sequence"]), code=4)
 
 
-@pytest.mark.sqlite_only
-def test_a_changed_record_is_found_out(cli, database):
+def test_a_changed_record_is_found_out(cli, database_url):
     """By its number, and by the exit code."""
     for name in ("a", "b", "c"):
         cli("key", "create", name, "--role", "reader")
-    with closing(sqlite3.connect(database)) as connection:
-        connection.execute("UPDATE holdfast_audit SET actor = 'somebody' WHERE seq = 2")
-        connection.commit()
+    asyncio.run(change(database_url, "UPDATE holdfast_audit SET actor = 'somebody' WHERE seq = 2"))
 
     assert {"rows": 3, "whole": False, "first_bad": 2} == cli.json("audit", "verify", code=1)
     assert "act 2 is missing or was changed" in cli("audit", "verify", code=1).stdout

@@ -74,11 +74,18 @@ def running(folder: Path, *arguments: str) -> Iterator[Process]:
         process.process.wait()
 
 
+@pytest.fixture
+def folder(tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the processes run. Their database is the test's."""
+    monkeypatch.setenv("HOLDFAST_DATABASE_URL", database_url)
+    return tmp_path
+
+
 START = ("workflow", "start", "greeting", "--input", '"Ada"', "--wait", "--timeout", "20")
 
 
 @pytest.mark.slow
-@pytest.mark.sqlite_only
+@pytest.mark.sqlite_only("its default, a file in this folder, is one of SQLite")
 def test_dev_runs_all_and_says_what_to_try(tmp_path):
     """Its own advice works, with and without the server; Ctrl-C ends it cleanly."""
     with running(tmp_path, "dev", "shop.py", "--port", "0", "--grpc-port", "0") as dev:
@@ -95,10 +102,9 @@ def test_dev_runs_all_and_says_what_to_try(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.sqlite_only
-def test_every_command_works_on_a_server(tmp_path):
+def test_every_command_works_on_a_server(folder):
     """The same answers as on the database, with the same exit codes."""
-    with running(tmp_path, "dev", "shop.py", "--port", "0", "--grpc-port", "0") as dev:
+    with running(folder, "dev", "shop.py", "--port", "0", "--grpc-port", "0") as dev:
         at = ("--server", dev.until(r"http +(http://127\.0\.0\.1:\d+)"))
         cli = Cli()
         started = cli.json("workflow", "start", "waiting", "--workflow-id", "W-1", *at)
@@ -128,13 +134,12 @@ def test_every_command_works_on_a_server(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.sqlite_only
-def test_a_worker_works_on_a_database(tmp_path):
+def test_a_worker_works_on_a_database(folder):
     """SIGTERM ends it cleanly."""
-    with running(tmp_path, "worker", "shop:greeting", "--db", "holdfast.db") as lone:
+    with running(folder, "worker", "shop:greeting") as lone:
         lone.until(r"(workflows +greeting \(version 1\)\ntasks +none)")
         assert 0 == lone.stop(signal.SIGTERM)
-    with running(tmp_path, "worker", "shop", "--db", "holdfast.db", "--grace", "1s") as worker:
+    with running(folder, "worker", "shop", "--grace", "1s") as worker:
         worker.until(r"(tasks +shout)")
         said = Cli()(*START).stdout
         ended = worker.stop(signal.SIGTERM)
@@ -143,15 +148,12 @@ def test_a_worker_works_on_a_database(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.sqlite_only
-def test_a_server_asks_for_keys(tmp_path):
+def test_a_server_asks_for_keys(folder):
     """With a key made on the database the key's rights count; without one it answers 6."""
-    (tmp_path / "holdfast.db").unlink(missing_ok=True)
     cli = Cli()
-    cli("migrate", "sqlite:///holdfast.db")
     key = cli("key", "create", "ci", "--role", "reader").stdout.strip()
     admin = cli.json("key", "create", "boss", "--role", "admin")
-    with running(tmp_path, "server", "--port", "0", "--grpc-port", "0") as server:
+    with running(folder, "server", "--port", "0", "--grpc-port", "0") as server:
         at = ("--server", server.until(r"http +(http://127\.0\.0\.1:\d+)"))
         without = cli.refused("workflow", "list", *at, code=6)
         with_key = cli.lines("workflow", "list", *at, "--api-key", key)
@@ -169,16 +171,14 @@ def test_a_server_asks_for_keys(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.sqlite_only
-def test_a_worker_works_for_a_server(tmp_path):
+def test_a_worker_works_for_a_server(folder):
     """It needs no database, only the server's address and a key."""
     cli = Cli()
-    cli("migrate", f"sqlite:///{tmp_path}/holdfast.db")
-    key = cli("key", "create", "w", "--role", "worker", "--db", "holdfast.db").stdout.strip()
-    admin = cli("key", "create", "a", "--role", "admin", "--db", "holdfast.db").stdout.strip()
-    with running(tmp_path, "server", "--db", "holdfast.db", "--port", "0", "--grpc-port", "0") as server:
+    key = cli("key", "create", "w", "--role", "worker").stdout.strip()
+    admin = cli("key", "create", "a", "--role", "admin").stdout.strip()
+    with running(folder, "server", "--port", "0", "--grpc-port", "0") as server:
         http, grpc = server.until(r"http +(http://\S+)"), server.until(r"grpc +(grpc://\S+)")
-        with running(tmp_path, "worker", "shop", "--server", grpc, "--api-key", key) as worker:
+        with running(folder, "worker", "shop", "--server", grpc, "--api-key", key) as worker:
             worker.until(r"(tasks +shout)")
             said = cli(*START, "--server", http, "--api-key", admin).stdout
             ended = worker.stop(signal.SIGTERM)
@@ -194,23 +194,20 @@ def test_workers_find_the_grpc_port_of_a_server():
 
 
 @pytest.mark.slow
-@pytest.mark.sqlite_only
-def test_a_server_without_keys_does_not_listen_to_others(tmp_path):
+def test_a_server_without_keys_does_not_listen_to_others(folder):
     """It says why, in one line, and ends."""
-    (tmp_path / "holdfast.db").unlink(missing_ok=True)
-    ended = Cli()("server", "--db", "holdfast.db", "--host", "0.0.0.0", "--port", "0", code=None)
+    ended = Cli()("server", "--host", "0.0.0.0", "--port", "0", code=None)
 
     assert ("holdfast key create" in ended.stderr, True) == (True, ended.exit_code != 0)
 
 
 @pytest.mark.slow
-@pytest.mark.sqlite_only
-def test_ctrl_c_ends_a_waiting_command(tmp_path):
+def test_ctrl_c_ends_a_waiting_command(folder):
     """With 130 and no traceback."""
-    with running(tmp_path, "worker", "shop", "--db", "holdfast.db") as worker:
+    with running(folder, "worker", "shop") as worker:
         worker.until(r"(tasks +shout)")
         Cli()("workflow", "start", "waiting", "--workflow-id", "W-1")
-        with running(tmp_path, "workflow", "watch", "W-1") as watching:
+        with running(folder, "workflow", "watch", "W-1") as watching:
             watching.until(r"(waits for signal)")
             ended = watching.stop(signal.SIGINT)
 

@@ -178,7 +178,7 @@ def test_the_doctor_finds_executions_and_workers_missing(cli, database_url):
     assert "no worker is connected" in cli("doctor", code=1).stdout
 
 
-@pytest.mark.sqlite_only
+@pytest.mark.sqlite_only("files that are no databases, or empty ones")
 def test_the_doctor_says_what_is_wrong_with_a_database(cli, tmp_path):
     """Nothing there, no database, an old schema: one finding with a next step, never an error."""
     (tmp_path / "notes.txt").write_text("shopping list\n" * 1000)

@@ -106,7 +106,7 @@ def begun(engine):
 def test_progress_is_shown_while_the_task_runs(cli, engine):
     """On standard error where there is no terminal; watching ends in time, the task goes on."""
     begun(engine)
-    ended = cli("task", "watch", "S-2", "1", "--timeout", "0.5", code=8)
+    ended = cli("task", "watch", "S-2", "1", "--timeout", "2", code=8)
 
     assert "half of it\n" == ended.stdout
     assert ["-- attempt 1", "-- progress 50%"] == ended.stderr.splitlines()[:2]
@@ -116,7 +116,7 @@ def test_a_terminal_gets_a_bar(cli, engine, monkeypatch):
     """Below what the task says."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     begun(engine)
-    ended = cli("task", "watch", "S-2", "1", "--timeout", "0.5", code=8)
+    ended = cli("task", "watch", "S-2", "1", "--timeout", "2", code=8)
 
     assert "half of it" in ended.stdout
     assert "50%" in ended.stdout

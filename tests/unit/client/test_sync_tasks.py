@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
-from pathlib import Path
 
 import pytest
 
 from holdfast import Status, SyncEngine, SyncTaskHandle, TaskContext, errors, task
 from tests.conftest import QUICK
+from tests.looking import application
 
 
 @task
@@ -42,12 +41,11 @@ async def test_the_blocking_client_runs_tasks(engine):
     await asyncio.to_thread(script)
 
 
-@pytest.mark.sqlite_only
 @pytest.mark.parametrize("commits", [True, False])
-def test_a_task_is_started_in_the_callers_transaction(database: Path, commits: bool):
+def test_a_task_is_started_in_the_callers_transaction(database_url: str, commits: bool):
     """Or never was, if that is rolled back."""
-    with SyncEngine(f"sqlite:///{database}", tasks=[double], config=QUICK) as engine:
-        connection = sqlite3.connect(database, timeout=5)
+    with SyncEngine(database_url, tasks=[double], config=QUICK) as engine:
+        connection = application(database_url)
         connection.execute("CREATE TABLE orders (name TEXT)")
         connection.commit()
         connection.execute("INSERT INTO orders VALUES ('tea')")

@@ -19,8 +19,8 @@ from holdfast.engine.rules import messages
 from holdfast.engine.upkeep import run_due
 from holdfast.model import events as e
 from holdfast.model.messages import SubscriptionKind
-from holdfast.testing import WorkflowEnvironment, invariants
-from tests.conftest import QUICK, OpenEngine
+from holdfast.testing import invariants
+from tests.conftest import QUICK, OpenEngine, OpenEnvironment
 from tests.faults.waiting import NAME, write_waiting
 from tests.looking import change
 from tests.unit.engine.test_broadcasts import check_all, received, start, throws, throws_then_waits, waits
@@ -289,19 +289,19 @@ async def test_a_delivery_that_was_removed_by_hand_keeps_nobody_waiting(bare: An
 
 
 @pytest.mark.usefixtures("small_pages")
-async def test_many_are_reached_in_virtual_time():
+async def test_many_are_reached_in_virtual_time(environment: OpenEnvironment):
     """A test that waits for the answer gets it, although no service runs by itself."""
-    async with WorkflowEnvironment(workflows=[waits, throws]) as env:
-        handles = [await env.client.start_workflow(waits, "go") for _ in range(3 * PAGE)]
-        await env.idle()
+    env = await environment(workflows=[waits, throws])
+    handles = [await env.client.start_workflow(waits, "go") for _ in range(3 * PAGE)]
+    await env.idle()
 
-        assert 3 * PAGE == await env.client.broadcast("go")
+    assert 3 * PAGE == await env.client.broadcast("go")
 
-        assert {"got None"} == {await env.result(handle) for handle in handles}
-        handles = [await env.client.start_workflow(waits, "go") for _ in range(3 * PAGE)]
-        await env.idle()
-        await env.run(throws, "go")
-        assert {"got None"} == {await env.result(handle) for handle in handles}
+    assert {"got None"} == {await env.result(handle) for handle in handles}
+    handles = [await env.client.start_workflow(waits, "go") for _ in range(3 * PAGE)]
+    await env.idle()
+    await env.run(throws, "go")
+    assert {"got None"} == {await env.result(handle) for handle in handles}
 
 
 @pytest.mark.usefixtures("small_pages")

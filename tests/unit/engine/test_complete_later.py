@@ -8,7 +8,7 @@ import pytest
 from holdfast import NonRetryable, RetryPolicy, Status, TaskContext, WorkflowContext, task, workflow
 from holdfast.errors import PromiseNotFound, StaleAttempt, TaskFailed, TaskTimedOut
 from holdfast.model.executions import NEVER
-from holdfast.testing import MockTaskContext, WorkflowEnvironment
+from holdfast.testing import MockTaskContext
 from tests.conftest import QUICK, until
 from tests.unit.engine.records import check_all
 
@@ -73,9 +73,8 @@ def no_tokens():
 
 
 @pytest.fixture
-async def env():
-    async with WorkflowEnvironment(workflows=[outsourcing], tasks=TASKS) as opened:
-        yield opened
+async def env(environment):
+    return await environment(workflows=[outsourcing], tasks=TASKS)
 
 
 async def left_to_others(env, kind="outsourced"):

@@ -13,6 +13,7 @@ from holdfast.errors import Forbidden, InvalidRequest, OrgClosed, Unauthenticate
 from holdfast.model.key_text import hash_key
 from holdfast.model.keys import Role
 from tests.conftest import until
+from tests.looking import columns, dump, rows, tables
 
 KEPT = {"holdfast_orgs", "holdfast_audit"}
 """The name, so that it is not given again; and the record of acts."""
@@ -113,40 +114,30 @@ async def test_nothing_is_left_but_name_and_record(engine):
     assert (await ours.keys.verify_audit("acme")).is_whole
 
 
-@pytest.mark.sqlite_only
-async def test_no_table_is_forgotten(engine, database):
+async def test_no_table_is_forgotten(engine, database_url):
     """Every table that has an org or an execution is empty of it: also those that are added some day."""
-    import sqlite3
-    from contextlib import closing
-
     running = await engine(**ALL, org="acme")
     ids = {handle.id for handle in await live(running.client)}
     await key_of(running, "acme")
     await running.shutdown()
-    with closing(sqlite3.connect(database)) as connection:
-        filled = set(rows_of(connection, "acme", ids))
+    filled = set(rows_of(database_url, "acme", ids))
     assert {"holdfast_events", "holdfast_tokens", "holdfast_metadata", "holdfast_requests", "holdfast_timers"} <= filled
 
     cleaner = await engine()
     await delete(cleaner, "acme")
     await finish(cleaner)
-    with closing(sqlite3.connect(database)) as connection:
-        assert KEPT == set(rows_of(connection, "acme", ids))
-        text = "\n".join(connection.iterdump())
+    assert KEPT == set(rows_of(database_url, "acme", ids))
+    text = dump(database_url)
     assert not [execution_id for execution_id in ids if execution_id in text]
 
 
-def rows_of(connection, org, ids):
+def rows_of(url, org, ids):
     """The tables that have rows of this org or of these executions."""
-    tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
-    for table in tables:
-        columns = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
-        for column, wanted in (("org", {org}), ("slug", {org}), ("execution_id", ids), ("parent_id", ids)):
-            if column not in columns:
-                continue
-            marks = ", ".join("?" * len(wanted))
-            found = connection.execute(f"SELECT count(*) FROM {table} WHERE {column} IN ({marks})", sorted(wanted))
-            if found.fetchone()[0]:
+    for table in tables(url):
+        wanted = {"org": [org], "slug": [org], "execution_id": sorted(ids), "parent_id": sorted(ids)}
+        for column in wanted.keys() & set(columns(url, table)):
+            marks = ", ".join("?" * len(wanted[column]))
+            if rows(url, f"SELECT 1 FROM {table} WHERE {column} IN ({marks})", *wanted[column]):
                 yield table
 
 

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from typing import Any
 
 import pytest
-from msgspec import Raw
 
 from holdfast import Delivery, EngineConfig, Limits, Status, WorkflowContext, workflow
-from holdfast.config import EngineConfig as Config
-from holdfast.contract.messages import PublishEvent
-from holdfast.engine.messages.publish import Publish
-from holdfast.engine.upkeep.forget import PAGE as FORGET_PAGE
-from holdfast.engine.upkeep.forget import Forget
-from holdfast.engine.upkeep.run_due import RunDue
 from holdfast.errors import (
     EventNotFound,
     EventTimeout,
@@ -26,11 +18,7 @@ from holdfast.errors import (
     PayloadTooLarge,
     RequestMismatch,
 )
-from holdfast.model import commands as c
-from holdfast.store.protocol import LoadPlan
-from holdfast.store.sqlite.load import load
 from tests.conftest import QUICK, until
-from tests.replay.event_world import ORG, World
 
 FEW = EngineConfig(store=QUICK.store, worker=QUICK.worker, limits=Limits(events_per_key=3))
 
@@ -291,24 +279,6 @@ async def test_options_are_those_of_the_event_not_of_its_key(engine):
     assert ["for all"] * 2 == [await handle.result(timeout=10) for handle in others]
 
 
-async def test_the_event_beyond_many_that_do_not_match_is_found():
-    """A wait that looks back goes through all that is kept, and only what it may have is loaded with its data."""
-    world = World(Config())
-    publishes = [_publish({"n": n}, key="k") for n in range(5_000)]
-    for start in range(0, 5_000, 1_000):
-        world.run(publishes[start : start + 1_000])
-    execution = world.start()
-    wait = c.StartWait(wait_no=1, kind="event", key="k", where="input.n == 4321 && input.n > 0", since_at=0)
-    turn = world.turn(execution, wait)
-    plan = LoadPlan()
-    turn.plan(plan)
-    loaded = load(world.connection, plan, world.cache, world.now)
-    world.run([turn])
-
-    assert 1 == len(loaded.published)
-    assert [4322] == [each.event_id for each in world.received]
-
-
 # --- retention --------------------------------------------------------------------------------------------------------
 
 
@@ -370,20 +340,6 @@ async def test_the_oldest_events_of_a_key_are_dropped_when_there_are_too_many(en
     assert (3, 5) == (view.retained, view.dropped)
     dead = await client.dead_events("order")
     assert (ids[4:0:-1], {"dropped"}) == ([each.id for each in dead], {each.reason for each in dead})
-
-
-def test_housekeeping_works_in_pages():
-    """Thousands of expired events take several transactions, and are all dead in the end."""
-    world = World(Config())
-    for start in range(0, 2 * FORGET_PAGE + 10, 500):
-        count = min(500, 2 * FORGET_PAGE + 10 - start)
-        world.run([_publish(n, expire_after_s=1.0) for n in range(count)])
-    world.now += 2_000_000
-    answers = [world.run([Forget(None)])[0] for _ in range(3)]
-
-    assert [True, True, False] == answers
-    assert [(2 * FORGET_PAGE + 10,)] == world.rows("SELECT count(*) FROM holdfast_dead_events")
-    assert [(0, 0)] == world.rows("SELECT retained, dropped FROM holdfast_event_keys")
 
 
 # --- dead events ------------------------------------------------------------------------------------------------------
@@ -477,104 +433,6 @@ async def test_the_same_idempotency_key_is_the_same_event(engine):
         await client.publish_event("order", 2, idempotency_key="k")
 
 
-# --- many -------------------------------------------------------------------------------------------------------------
-
-
-def _publish(data, **options):
-    encoded = Raw(json.dumps(data).encode())
-    return Publish(PublishEvent(**({"org": ORG, "key": "order", "data": encoded} | options)))
-
-
-def _crowd(world, count, *, where=None, consume=False):
-    execution = world.start()
-    waits = [c.StartWait(wait_no=n + 1, kind="event", key="order", where=where, consume=consume) for n in range(count)]
-    world.run([world.turn(execution, *waits)])
-    return execution
-
-
-def test_more_waits_than_a_page_all_get_it_once():
-    """2,500 waits: the first page at once, the others in transactions of their own; nobody twice."""
-    world = World(Config())
-    _crowd(world, 2_500)
-    (answer,) = world.run([_publish(1)])
-    assert (1_000, False, True) == (answer.delivered, answer.done, answer.retained)
-    rounds = 0
-    while world.rows("SELECT 1 FROM holdfast_deliveries WHERE done_at IS NULL"):
-        world.run([RunDue(None)], tries=2)
-        rounds += 1
-
-    assert 2 <= rounds <= 4
-    assert list(range(1, 2_501)) == [each.wait_no for each in world.received]
-    assert [(0,)] == world.rows("SELECT count(*) FROM holdfast_subscriptions")
-    assert [(2_500,)] == world.rows("SELECT delivered FROM holdfast_published")
-
-
-def test_an_event_for_one_is_found_its_one_beyond_the_first_page():
-    """1,500 waits that refuse it, then one that does not: it gets it, once, and the event is used up."""
-    world = World(Config())
-    _crowd(world, 1_500, where="input.amount > 100")
-    last = _crowd(world, 2)
-    (answer,) = world.run([_publish({"amount": 5}, consume=True)])
-    assert (0, False) == (answer.delivered, answer.done)
-    for _ in range(4):
-        world.run([RunDue(None)])
-
-    assert [(last, 1)] == [(each.execution_id, each.wait_no) for each in world.received]
-    assert [] == world.rows("SELECT id FROM holdfast_published")
-    assert [(0,)] == world.rows("SELECT retained FROM holdfast_event_keys")
-
-
-def test_a_later_event_does_not_overtake_one_that_is_on_its_way():
-    """The waits of the second page get the first event, as those of the first page do."""
-    world = World(Config())
-    _crowd(world, 1_500)
-    (first,) = world.run([_publish(1)])
-    (second,) = world.run([_publish(2)])
-    assert (0, False) == (second.delivered, second.done)
-    for _ in range(6):
-        world.run([RunDue(None)])
-
-    assert {first.event_id} == {each.event_id for each in world.received}
-    assert 1_500 == len(world.received)
-
-
-def test_costly_filters_are_spread_over_transactions():
-    """Each may take its budget, but not all of them in one transaction; whoever matches gets it once."""
-    world = World(Config())
-    greedy = "input.all(a, input.all(b, input.all(c, a + b + c >= 0)))"
-    _crowd(world, 30, where=greedy)
-    plain = _crowd(world, 1)
-    (answer,) = world.run([_publish(list(range(100)))])
-    assert (0, False) == (answer.delivered, answer.done)
-    rounds = 0
-    while world.rows("SELECT 1 FROM holdfast_deliveries WHERE done_at IS NULL"):
-        world.run([RunDue(None)])
-        rounds += 1
-
-    assert 2 <= rounds <= 4
-    assert [(plain, 1)] == [(each.execution_id, each.wait_no) for each in world.received]
-
-
-def test_waits_are_found_by_the_equality_their_filter_demands():
-    """Of 10,000 waits with filters of their own the event sees one: the others are not even loaded."""
-    world = World(Config())
-    execution = world.start()
-    for start in range(0, 10_000, 1_000):
-        waits = [
-            c.StartWait(wait_no=n + 1, kind="event", key="order", where=f'input.order == "o{n}" && input.amount > 10')
-            for n in range(start, start + 1_000)
-        ]
-        world.run([world.turn(execution, *waits)])
-    event = _publish({"order": "o123", "amount": 11})
-    plan = LoadPlan()
-    event.plan(plan)
-    loaded = load(world.connection, plan, world.cache, world.now)
-    (answer,) = world.run([event])
-
-    assert 1 == len(loaded.subscriptions)
-    assert (1, [124]) == (answer.delivered, [each.wait_no for each in world.received])
-
-
 # --- refused ----------------------------------------------------------------------------------------------------------
 
 
@@ -611,40 +469,6 @@ async def test_a_payload_that_is_too_large_is_refused(engine):
     with pytest.raises(PayloadTooLarge):
         await client.publish_event("order", "x" * 200)
     assert [] == await client.list_events()
-
-
-@pytest.mark.parametrize(
-    ("command", "error", "field"),
-    [
-        (c.StartWait(wait_no=1, kind="event", key="k", where="input.a =="), InvalidExpression, ""),
-        (c.StartWait(wait_no=1, kind="event", key="k", where="'text'"), InvalidExpression, ""),
-        (c.StartWait(wait_no=1, kind="event", key="k", where="input.a == 1 &&" * 400), InvalidExpression, ""),
-        (c.StartWait(wait_no=1, kind="event", key="", where=None), InvalidRequest, "key"),
-        (c.StartWait(wait_no=1, kind="event", key="x" * 300), InvalidRequest, "key"),
-        (c.StartWait(wait_no=1, kind="nonsense", key="k"), InvalidRequest, "kind"),
-        (c.StartWait(wait_no=1, kind="event", key="k", since_at=-1), InvalidRequest, "since_at"),
-        (c.StartWait(wait_no=1, kind="event", key="k", since_at=0, after_event_id=2**70), InvalidRequest, "after"),
-        (c.Publish(key=""), InvalidRequest, "key"),
-        (c.Publish(key="k", delivery="nonsense"), InvalidRequest, "delivery"),
-        (c.Publish(key="k", expire_after_s=float("nan")), InvalidRequest, "expire_after"),
-        (c.ThrowBroadcast(name=""), InvalidRequest, "name"),
-        (c.CreatePromise(promise_no=1, name="p", token_hash="t", event_key=""), InvalidRequest, "event_key"),
-    ],
-)
-def test_a_worker_cannot_break_the_engine_with_a_command_it_should_have_checked(command, error, field):
-    """The commit is refused with a typed error and nothing of it is recorded; others in the same transaction are not
-    touched."""
-    world = World(Config())
-    execution = world.start()
-    before = world.rows("SELECT count(*) FROM holdfast_events")
-    good = c.StartWait(wait_no=7, kind="event", key="order")
-    refusal, answer = world.run([world.turn(execution, good, command), _publish(1)])
-
-    assert isinstance(refusal, error)
-    assert field in refusal.field
-    assert (0, True) == (answer.delivered, answer.retained)
-    assert before == world.rows("SELECT count(*) FROM holdfast_events")
-    assert [] == world.rows("SELECT * FROM holdfast_subscriptions")
 
 
 async def test_a_filter_that_cannot_be_read_says_where(engine):

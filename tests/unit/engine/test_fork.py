@@ -121,10 +121,14 @@ async def test_bad_input(engine, database_url):
     inside = next(seq for seq in range(1, len(history)) if seq not in points(history))
     before = dump(database_url)
 
-    for seq in (0, -3, len(history), len(history) + 1, inside, "1", None):
+    for seq in (0, -3, len(history), len(history) + 1, inside):
         with pytest.raises(InvalidResetPoint) as refused:
             await handle.fork(at_event=seq)
         assert "at_event" == refused.value.field
+    for odd in ("1", None):
+        with pytest.raises(InvalidRequest) as no_number:
+            await handle.fork(at_event=odd)
+        assert "at_event" == no_number.value.field
     for name in ("", "x" * 300, "a\nb", 5):
         with pytest.raises(InvalidRequest) as unnamed:
             await handle.fork(at_event=1, workflow_id=name)

@@ -20,7 +20,6 @@ from holdfast.errors import (
 )
 from holdfast.model.payloads import encode
 from holdfast.store.protocol import LoadPlan
-from holdfast.testing import WorkflowEnvironment
 
 DAY = 24
 TOKENS: list[str] = []
@@ -62,10 +61,9 @@ ALL = [order, twice, outsourcing, failing, relay]
 
 
 @pytest.fixture
-async def env():
+async def env(environment):
     TOKENS.clear()
-    async with WorkflowEnvironment(workflows=ALL, tasks=[outsourced]) as opened:
-        yield opened
+    return await environment(workflows=ALL, tasks=[outsourced])
 
 
 def resolve(env, handle, value, name="payment", **options):

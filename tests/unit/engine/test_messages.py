@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
@@ -169,9 +170,10 @@ async def test_who_does_not_look_back_gets_only_what_comes(engine: OpenEngine):
 
 async def test_a_kept_message_expires(engine: OpenEngine):
     """After `expire_after` nobody can have it any more."""
-    opened = await engine(workflows=[awaits_all_that_is_kept])
-    await opened.client.send_message("paid", "a", "short-lived", expire_after=0.01)
-    await asyncio.sleep(0.02)
+    now = time.time_ns() // 1000
+    opened = await engine(workflows=[awaits_all_that_is_kept], clock=lambda: now)
+    await opened.client.send_message("paid", "a", "short-lived", expire_after=5)
+    now += 6_000_000
     (handle,) = await start(opened, awaits_all_that_is_kept, "a")
 
     assert await opened.client.send_message("paid", "a", "next")

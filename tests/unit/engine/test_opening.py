@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -19,14 +18,16 @@ async def greets(ctx: WorkflowContext, name: str) -> str:
     return f"hello {name}"
 
 
-async def test_an_engine_whose_worker_could_not_start_holds_nothing_open(monkeypatch: pytest.MonkeyPatch):
+async def test_an_engine_whose_worker_could_not_start_holds_nothing_open(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+):
     """It can be started again, and is then complete."""
     start = Worker.start
 
     async def fails(self: Worker) -> None:
         raise StorageBusy
 
-    engine = Engine("sqlite://", workflows=[greets], config=QUICK)
+    engine = Engine(database_url, workflows=[greets], config=QUICK)
     before = asyncio.all_tasks()
     monkeypatch.setattr(Worker, "start", fails)
     for _ in range(2):
@@ -40,15 +41,25 @@ async def test_an_engine_whose_worker_could_not_start_holds_nothing_open(monkeyp
         assert "hello you" == await handle.result(timeout=10)
 
 
-@pytest.mark.parametrize("file", [True, False], ids=["file", "memory"])
-async def test_an_engine_can_be_started_again(tmp_path: Path, file: bool):
-    """What it has written to a file is there."""
-    engine = Engine(f"sqlite:///{tmp_path}/again.db" if file else "sqlite://", workflows=[greets], config=QUICK)
+async def test_an_engine_can_be_started_again(database_url: str):
+    """What it has written is there."""
+    engine = Engine(database_url, workflows=[greets], config=QUICK)
     for number in (1, 2):
         async with engine:
             handle = await engine.client.start_workflow(greets, "you")
             assert "hello you" == await handle.result(timeout=10)
-            assert (number if file else 1) == len((await engine.client.list_workflows()).items)
+            assert number == len((await engine.client.list_workflows()).items)
+
+
+@pytest.mark.sqlite_only("only SQLite has databases in memory")
+async def test_an_engine_in_memory_can_be_started_again():
+    """It begins with nothing."""
+    engine = Engine("sqlite://", workflows=[greets], config=QUICK)
+    for _ in range(2):
+        async with engine:
+            handle = await engine.client.start_workflow(greets, "you")
+            assert "hello you" == await handle.result(timeout=10)
+            assert 1 == len((await engine.client.list_workflows()).items)
 
 
 async def test_a_heartbeat_that_overtakes_the_registration_costs_no_session(engine: OpenEngine):

@@ -225,7 +225,6 @@ async def test_a_reason_has_its_length(engine):
     assert [] == await client.list_queues()
 
 
-@pytest.mark.sqlite_only
 async def test_only_an_admin_pauses(engine):
     """The rule is in the transaction: a door that forgot to ask would not matter."""
     local = (await engine())._local

@@ -1,6 +1,5 @@
 """A value that does not fit the type of its promise: refused where it comes in, and nothing is changed."""
 
-import sqlite3
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -13,8 +12,8 @@ from holdfast.errors import PayloadNotDecodable, PromiseValueInvalid
 from holdfast.model import commands as c
 from holdfast.model import events as e
 from holdfast.replay.journal import Journal
-from holdfast.testing import WorkflowEnvironment
 from tests.conftest import until
+from tests.looking import application
 from tests.unit.engine.records import check_all
 
 TOKENS: dict[str, str] = {}
@@ -72,10 +71,9 @@ async def taker(ctx: WorkflowContext) -> Any:
 
 
 @pytest.fixture
-async def env():
+async def env(environment):
     TOKENS.clear()
-    async with WorkflowEnvironment(workflows=[order, patient, picky, taker]) as opened:
-        yield opened
+    return await environment(workflows=[order, patient, picky, taker])
 
 
 async def ordered(env, workflow_id="w"):
@@ -229,13 +227,12 @@ async def test_the_history_has_the_shape(env):
     )
 
 
-@pytest.mark.sqlite_only
-async def test_within_the_callers_transaction(engine, database):
+async def test_within_the_callers_transaction(engine, database_url):
     """The refusal leaves the caller's transaction as it is: its rows can still be committed."""
     client = (await engine(workflows=[order])).client
     handle = await client.start_workflow(order, workflow_id="w")
     await until(handle.promises)
-    app = sqlite3.connect(database, timeout=5)
+    app = application(database_url)
     try:
         app.execute("CREATE TABLE orders (name TEXT)")
         app.commit()

@@ -22,7 +22,6 @@ from holdfast.errors import (
 )
 from holdfast.model.payloads import encode
 from holdfast.model.tokens import token_hash
-from holdfast.testing import WorkflowEnvironment
 from tests.conftest import until
 from tests.looking import contents
 from tests.unit.engine.records import check_all
@@ -115,9 +114,8 @@ ALL: list[Callable[..., Any]] = [order, typed, patient, hasty, keyed, fickle, br
 
 
 @pytest.fixture
-async def env():
-    async with WorkflowEnvironment(workflows=ALL, tasks=[hand_out]) as opened:
-        yield opened
+async def env(environment):
+    return await environment(workflows=ALL, tasks=[hand_out])
 
 
 async def handed_out(env, number):

@@ -11,7 +11,6 @@ from holdfast import PromiseState, WorkflowContext, workflow
 from holdfast.contract.messages import PublishEvent
 from holdfast.errors import ExecutionClosed, PromiseNotFound, PromiseTimeout, RequestMismatch, WaitFailed
 from holdfast.model.payloads import encode
-from holdfast.testing import WorkflowEnvironment
 
 NAMES = ("a", "b", "c", "d")
 TOKENS: dict[str, str] = {}
@@ -85,22 +84,22 @@ class Caller:
 
 
 @pytest.mark.parametrize("seed", range(12))
-async def test_one_settlement_each_and_one_answer_for_all(seed):
+async def test_one_settlement_each_and_one_answer_for_all(environment, seed):
     """F2A, F2B, F59, 003-23: what was answered and stored, what the history tells and what the workflow got agree."""
     TOKENS.clear()
     chance = random.Random(seed)
-    async with WorkflowEnvironment(workflows=[asking], replay_always=seed % 3 == 0) as env:
-        handles = [await env.client.start_workflow(asking, f"w-{n}", workflow_id=f"w-{n}") for n in range(3)]
-        caller = Caller(env, handles, chance)
-        number = 0
-        for _ in range(12):
-            calls = chance.randrange(1, 9)
-            await asyncio.gather(*(caller.call(number + nth) for nth in range(calls)))
-            number += calls
-            await env.advance(seconds=chance.choice([0, 0.5, 1, 3, 10]))
-        await env.advance(seconds=60)
-        for handle in handles:
-            await check(env, handle, caller.answers)
+    env = await environment(workflows=[asking], replay_always=seed % 3 == 0)
+    handles = [await env.client.start_workflow(asking, f"w-{n}", workflow_id=f"w-{n}") for n in range(3)]
+    caller = Caller(env, handles, chance)
+    number = 0
+    for _ in range(12):
+        calls = chance.randrange(1, 9)
+        await asyncio.gather(*(caller.call(number + nth) for nth in range(calls)))
+        number += calls
+        await env.advance(seconds=chance.choice([0, 0.5, 1, 3, 10]))
+    await env.advance(seconds=60)
+    for handle in handles:
+        await check(env, handle, caller.answers)
 
 
 async def check(env, handle, answers):

@@ -505,6 +505,7 @@ def test_a_bad_database_url(url, tmp_path, monkeypatch):
     assert [] == list(tmp_path.iterdir())
 
 
+@pytest.mark.sqlite_only("files and folders that are no databases")
 async def test_a_folder_that_does_not_exist(tmp_path):
     """The folder is named; nothing is created."""
     with pytest.raises(InvalidDatabaseUrl, match=r"nowhere.*does not exist"):
@@ -513,12 +514,14 @@ async def test_a_folder_that_does_not_exist(tmp_path):
     assert [] == list(tmp_path.iterdir())
 
 
+@pytest.mark.sqlite_only("files and folders that are no databases")
 async def test_a_folder_instead_of_a_file(tmp_path):
     """A folder is no database."""
     with pytest.raises(StorageError, match="is a folder"):
         await Engine(f"sqlite:///{tmp_path}").start_up()
 
 
+@pytest.mark.sqlite_only("files and folders that are no databases")
 async def test_a_file_that_is_no_database(tmp_path):
     """Another file's content is left as it is."""
     path = tmp_path / "notes.txt"
@@ -531,7 +534,7 @@ async def test_a_file_that_is_no_database(tmp_path):
     assert before == path.read_bytes()
 
 
-@pytest.mark.sqlite_only
+@pytest.mark.sqlite_only("compares the file; for PostgreSQL tests/stores/test_postgres_migrate.py says it")
 async def test_a_database_of_a_newer_holdfast(engine, database):
     """Refused before anything is read or written: the older code does not know what it means."""
     running = await engine(workflows=[wait_for_go])
@@ -548,6 +551,7 @@ async def test_a_database_of_a_newer_holdfast(engine, database):
     assert before == database.read_bytes()
 
 
+@pytest.mark.sqlite_only("files and folders that are no databases")
 async def test_an_engine_that_could_not_start_leaves_nothing_running(tmp_path):
     """After the refusal there is no thread, task or open file that would keep the process alive."""
     before = asyncio.all_tasks()

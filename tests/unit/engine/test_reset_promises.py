@@ -10,7 +10,6 @@ from holdfast.contract.messages import PublishEvent, ThrowBroadcast
 from holdfast.engine.rules.rebuilding import points
 from holdfast.errors import ExecutionClosed, PromiseTimeout
 from holdfast.model.payloads import encode
-from holdfast.testing import WorkflowEnvironment
 from tests.unit.engine.records import check_all
 
 TOKENS: dict[str, str] = {}
@@ -39,10 +38,9 @@ async def order(ctx: WorkflowContext) -> Any:
 
 
 @pytest.fixture
-async def env():
+async def env(environment):
     TOKENS.clear()
-    async with WorkflowEnvironment(workflows=[order]) as opened:
-        yield opened
+    return await environment(workflows=[order])
 
 
 async def publish(env, key, data=None):

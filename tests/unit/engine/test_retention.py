@@ -13,6 +13,7 @@ from holdfast.engine import retention
 from holdfast.engine.upkeep.remove_closed import RemoveClosed
 from holdfast.errors import NotFound
 from tests.conftest import QUICK, until
+from tests.looking import dump
 
 AT_ONCE = replace(QUICK, closed_retention_s=0.0)
 
@@ -106,20 +107,14 @@ async def test_what_is_removed_is_unknown_and_its_workflow_id_is_free(engine):
     assert (await running.client.start_workflow(waits, workflow_id="w", if_closed="reject")).created
 
 
-@pytest.mark.sqlite_only
-async def test_no_table_is_forgotten(engine, database):
+async def test_no_table_is_forgotten(engine, database_url):
     """Also those that are added some day."""
-    import sqlite3
-    from contextlib import closing
-
     running = await engine(**ALL, config=AT_ONCE)
     handle = await live(running.client, "w")
-    with closing(sqlite3.connect(database)) as connection:
-        assert handle.id in "\n".join(connection.iterdump())
+    assert handle.id in dump(database_url)
     await swept(running, handle.id)
     await running.shutdown()
-    with closing(sqlite3.connect(database)) as connection:
-        assert handle.id not in "\n".join(connection.iterdump())
+    assert handle.id not in dump(database_url)
 
 
 async def test_what_is_open_or_young_stays(engine):

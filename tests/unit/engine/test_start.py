@@ -216,6 +216,7 @@ async def test_orgs_do_not_see_each_other(engine):
     assert [theirs.id] == [view.workflow_execution_id for view in (await red.list_workflows()).items]
 
 
+@pytest.mark.sqlite_only("only SQLite has databases in memory")
 async def test_memory_is_a_database_of_its_own(engine):
     """`sqlite://` needs no file, and two of them share nothing."""
     one = (await engine(workflows=[double], url="sqlite://", config=EngineConfig())).client

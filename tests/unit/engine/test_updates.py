@@ -272,6 +272,7 @@ async def test_a_caller_who_gives_up_leaves_nothing_behind(engine):
     """Neither after a timeout nor when the call is cancelled; the update itself goes on."""
     running = await engine(workflows=[Cart])
     handle = await cart(running.client)
+    await handle.start_update("check_out", update_id="co")
     with pytest.raises(TimeoutError):
         await handle.update("check_out", update_id="co", timeout=0.05)
     waiting = asyncio.create_task(handle.get_update("co").result())
@@ -279,7 +280,7 @@ async def test_a_caller_who_gives_up_leaves_nothing_behind(engine):
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
 
-    assert {} == running._local.updates._watches
+    await until(lambda: {} == running._local.updates._watches)
     await handle.signal("bank", "cash")
     assert "0 paid by cash" == await handle.get_update("co").result(timeout=10)
 

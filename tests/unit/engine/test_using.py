@@ -19,7 +19,7 @@ from holdfast import SyncEngine, WorkflowContext, errors, workflow
 from holdfast.engine.rules.messages import PAGE
 from tests.conftest import QUICK, until
 
-pytestmark = pytest.mark.sqlite_only
+pytestmark = pytest.mark.sqlite_only("connections of sqlite3; test_using_postgres.py is the same for PostgreSQL")
 
 
 @workflow

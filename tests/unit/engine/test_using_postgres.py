@@ -576,7 +576,7 @@ async def test_a_call_for_an_execution_that_is_held_when_the_engine_stops(engine
 
     await held.signal("word", "end", using=app.connection)
     late = asyncio.ensure_future(held.signal("word", "late"))
-    await asyncio.sleep(0.01)
+    await until(lambda: running.storage._writer.transactions._aside)
     await running.shutdown()
     with pytest.raises(errors.StorageBusy, match="closed"):
         await late

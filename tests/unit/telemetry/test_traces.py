@@ -16,7 +16,7 @@ from holdfast import TelemetryConfig, WorkflowContext
 from holdfast.errors import InvalidRequest, WorkflowFailed
 from holdfast.telemetry import traces
 from holdfast.telemetry.traces import CALLER, Tracing, trace_id
-from tests.conftest import QUICK
+from tests.conftest import QUICK, until
 
 TRACED = replace(QUICK, telemetry=TelemetryConfig(traces=True))
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -32,10 +32,20 @@ def provider(monkeypatch):
 
 
 @pytest.fixture
-def spans(provider):
+def finished(provider):
     exporter = InMemorySpanExporter()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    return lambda: {span.name: span for span in exporter.get_finished_spans()}
+    return exporter.get_finished_spans
+
+
+@pytest.fixture
+def spans(finished):
+    return lambda: {span.name: span for span in finished()}
+
+
+async def ended(spans, name):
+    """The spans, when this one is there: an execution's is made after those who waited for its result were answered."""
+    return await until(lambda: name in (found := spans()) and found)
 
 
 @holdfast.task
@@ -91,7 +101,7 @@ async def test_one_trace_per_execution(engine, spans):
     handle = await running.client.start_workflow(traced, workflow_id="w-1")
     inner_id = await handle.result()
 
-    found = spans()
+    found = await ended(spans, "workflow traced")
     assert set(found) == {"workflow traced", "step stepping", "task outer", "task threaded", "inside a task"}
     assert {f"{span.context.trace_id:032x}" for span in found.values()} == {trace_id(handle.id)}
     root = found["workflow traced"]
@@ -106,15 +116,13 @@ async def test_one_trace_per_execution(engine, spans):
     assert found["task outer"].attributes["holdfast.attempt"] == 1
 
 
-async def test_attempts_are_linked(engine, spans, provider):
+async def test_attempts_are_linked(engine, finished):
     """The second attempt points at the first, which has the error."""
     tries.clear()
-    exporter = InMemorySpanExporter()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
     running = await engine(workflows=[retrying], tasks=[second_time], config=TRACED)
     await (await running.client.start_workflow(retrying)).result()
 
-    first, second = (span for span in exporter.get_finished_spans() if span.name == "task second_time")
+    first, second = (span for span in finished() if span.name == "task second_time")
     assert not first.status.is_ok
     assert "not yet" in str(dict(first.events[0].attributes or {}))
     assert [link.context.span_id for link in second.links] == [first.context.span_id]
@@ -126,14 +134,24 @@ async def test_a_child_has_a_trace_of_its_own_linked_to_its_parent(engine, spans
     running = await engine(workflows=[parent, retrying_child], config=TRACED)
     await (await running.client.start_workflow(parent)).result()
 
-    found = spans()
+    found = await ended(spans, "workflow parent")
     link = found["workflow retrying_child"].links[0].context
     above = found["workflow parent"].context
     assert (link.trace_id, link.span_id) == (above.trace_id, above.span_id)
     assert found["workflow retrying_child"].context.trace_id != above.trace_id
 
 
-async def test_the_caller_is_linked(engine, spans, provider):
+async def trace_of(handle, finished):
+    """The span of an execution."""
+
+    def found():
+        traced = [span for span in finished() if f"{span.context.trace_id:032x}" == trace_id(handle.id)]
+        return next((span for span in traced if span.name.startswith("workflow ")), None)
+
+    return await until(found)
+
+
+async def test_the_caller_is_linked(engine, finished, provider):
     """The current span, what came with a request, or what the caller's tag says; a repeat from elsewhere is the same
     request."""
     running = await engine(workflows=[retrying_child], config=TRACED)
@@ -142,29 +160,26 @@ async def test_the_caller_is_linked(engine, spans, provider):
         first = await client.start_workflow(retrying_child, workflow_id="a", request_id="r-1")
     again = await client.start_workflow(retrying_child, workflow_id="a", request_id="r-1")
     assert again.id == first.id
-    await first.result()
-    linked = spans()["workflow retrying_child"].links[0].context
+    linked = (await trace_of(first, finished)).links[0].context
     assert (linked.trace_id, linked.span_id) == (asking.get_span_context().trace_id, asking.get_span_context().span_id)
 
-    await (await client.start_workflow(retrying_child, metadata={"traceparent": PARENT})).result()
-    assert f"{spans()['workflow retrying_child'].links[0].context.span_id:016x}" == "b7ad6b7169203331"
+    tagged = await client.start_workflow(retrying_child, metadata={"traceparent": PARENT})
+    assert f"{(await trace_of(tagged, finished)).links[0].context.span_id:016x}" == "b7ad6b7169203331"
 
     token = CALLER.set(PARENT.replace("31-", "32-"))
     handle = await client.start_workflow(retrying_child)
     CALLER.reset(token)
-    await handle.result()
-    assert f"{spans()['workflow retrying_child'].links[0].context.span_id:016x}" == "b7ad6b7169203332"
+    assert f"{(await trace_of(handle, finished)).links[0].context.span_id:016x}" == "b7ad6b7169203332"
 
 
-async def test_replay_makes_no_spans(engine, provider):
+async def test_replay_makes_no_spans(engine, finished):
     """Every body is traced once, although the program is rebuilt after each commit."""
-    exporter = InMemorySpanExporter()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
     config = replace(TRACED, worker=replace(TRACED.worker, replay_always=True))
     running = await engine(workflows=[traced], tasks=[outer, threaded], config=config)
     await (await running.client.start_workflow(traced)).result()
+    await running.shutdown()
 
-    names = sorted(span.name for span in exporter.get_finished_spans())
+    names = sorted(span.name for span in finished())
     assert names == ["inside a task", "step stepping", "task outer", "task threaded", "workflow traced"]
 
 
@@ -179,7 +194,7 @@ async def test_an_execution_that_fails_has_an_error(engine, spans):
     with pytest.raises(WorkflowFailed):
         await (await running.client.start_workflow(doomed)).result()
 
-    span = spans()["workflow doomed"]
+    span = (await ended(spans, "workflow doomed"))["workflow doomed"]
     assert span.attributes["holdfast.status"] == "FAILED"
     assert not span.status.is_ok
 

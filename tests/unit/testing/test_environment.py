@@ -26,6 +26,8 @@ from holdfast import (
 from holdfast import errors as err
 from holdfast.testing import WorkflowEnvironment
 
+pytestmark = pytest.mark.usefixtures("on_the_tests_store")
+
 T0 = datetime(2030, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
 
@@ -87,9 +89,12 @@ async def test_thirty_days_pass_with_their_timers_and_signals():
         assert T0 + 30 * DAY == env.now()
 
 
-@pytest.mark.parametrize("where", ["memory", "file"])
-async def test_what_is_due_happens_in_the_order_of_time(where, database):
-    """Timers of several executions interleave by instant, not by execution; in a file as in memory."""
+@pytest.mark.parametrize(
+    "where",
+    [pytest.param("memory", marks=pytest.mark.sqlite_only("only SQLite has databases in memory")), "database"],
+)
+async def test_what_is_due_happens_in_the_order_of_time(where, database_url):
+    """Timers of several executions interleave by instant, not by execution; in a database as in memory."""
     woken: list[int] = []
 
     def note(second: int) -> None:
@@ -101,7 +106,7 @@ async def test_what_is_due_happens_in_the_order_of_time(where, database):
             await ctx.sleep(seconds)
             await ctx.run(note, (ctx.now() - T0).seconds)
 
-    url = "sqlite://" if where == "memory" else f"sqlite:///{database}"
+    url = "sqlite://" if where == "memory" else database_url
     async with WorkflowEnvironment(workflows=[every], url=url) as env:
         for seconds in (20, 15, 7):
             await env.client.start_workflow(every, seconds)
@@ -212,9 +217,9 @@ async def test_request_ids_are_forgotten_in_virtual_time():
         assert first.id == again.id != fresh.id
 
 
-async def test_another_engine_on_the_same_file_is_noticed(database):
+async def test_another_engine_on_the_same_database_is_noticed(database_url):
     """What a second environment commits reaches the first when it comes to rest."""
-    url = f"sqlite:///{database}"
+    url = database_url
     async with WorkflowEnvironment(workflows=[patient], url=url) as env, WorkflowEnvironment(url=url) as other:
         started = await other.client.start_workflow(patient)
         await env.idle()

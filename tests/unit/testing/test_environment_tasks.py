@@ -1,7 +1,11 @@
 """Standalone tasks in a `WorkflowEnvironment`: on virtual time, with fakes."""
 
+import pytest
+
 from holdfast import RetryPolicy, Status, task
 from holdfast.testing import WorkflowEnvironment
+
+pytestmark = pytest.mark.usefixtures("on_the_tests_store")
 
 
 @task(retry=RetryPolicy(initial_interval_s=3600, max_interval_s=3600, jitter=False, max_attempts=3))

@@ -10,6 +10,8 @@ from holdfast import Status, WorkflowContext, query, signal, update, workflow
 from holdfast import errors as err
 from holdfast.testing import WorkflowEnvironment
 
+pytestmark = pytest.mark.usefixtures("on_the_tests_store")
+
 T0 = datetime(2030, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from holdfast import Engine, WorkflowContext, task, workflow
 from holdfast.errors import WorkflowFailed
+from tests.conftest import until
 
 uvloop = pytest.importorskip("uvloop")
 
@@ -69,19 +69,11 @@ def run(main: Coroutine[Any, Any, Any]) -> None:
         runner.run(main)
 
 
-def urls(tmp_path: Path, request: pytest.FixtureRequest, store: str) -> str:
-    if store == "sqlite":
-        return f"sqlite:///{tmp_path / 'app.db'}"
-    url: str = request.getfixturevalue("postgres_url")
-    return url
-
-
-@pytest.mark.parametrize("store", ["sqlite", "postgres"])
-def test_workflows_run_on_uvloop(tmp_path, request, store):
-    url = urls(tmp_path, request, store)
-
+def test_workflows_run_on_uvloop(database_url):
     async def main() -> None:
-        async with Engine(url, workflows=[everything, child, fails], tasks=[charge, charge_in_a_thread]) as engine:
+        async with Engine(
+            database_url, workflows=[everything, child, fails], tasks=[charge, charge_in_a_thread]
+        ) as engine:
             assert isinstance(asyncio.get_running_loop(), uvloop.Loop)
             handles = [await engine.client.start_workflow(everything, number) for number in range(20)]
             for handle in handles:
@@ -95,19 +87,22 @@ def test_workflows_run_on_uvloop(tmp_path, request, store):
     run(main())
 
 
-def test_an_execution_goes_on_on_another_loop(tmp_path):
+def test_an_execution_goes_on_on_another_loop(database_url):
     """Begun on uvloop, rebuilt from its history on asyncio's own."""
-    url = f"sqlite:///{tmp_path / 'app.db'}"
     options: dict[str, Any] = {"workflows": [everything, child], "tasks": [charge, charge_in_a_thread]}
 
     async def begin() -> None:
-        async with Engine(url, **options) as engine:
+        async with Engine(database_url, **options) as engine:
             handle = await engine.client.start_workflow(everything, 1, workflow_id="w")
-            while await handle.status() != "WAITING" or not (await engine.client.history(handle.id))[-1].seq > 10:
-                await asyncio.sleep(0.01)
+
+            async def waits_for_its_signal() -> bool:
+                history = await engine.client.history(handle.id)
+                return await handle.status() == "WAITING" and history[-1].seq > 10
+
+            await until(waits_for_its_signal)
 
     async def finish() -> None:
-        async with Engine(url, **options) as engine:
+        async with Engine(database_url, **options) as engine:
             handle = await engine.client.find_workflow("w", everything)
             await handle.signal("go", "on")
             assert await handle.result() == [4, 14, 104, 7, 1, "on"]

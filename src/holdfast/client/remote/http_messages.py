@@ -152,7 +152,12 @@ def _event(org: str, event_id: int) -> str:
 
 
 def _settlement(request: ms.SettlePromise) -> tuple[str, b.Body]:
-    """Where it is sent, and what."""
+    """Where it is sent, and what. It would be sent one way: that there are several is seen only here."""
+    ways = [request.token_hash, request.promise_id, request.name]
+    if sum(way is not None for way in ways) != 1 or (request.name is None) != (request.workflow_id is None):
+        raise InvalidRequest(
+            "name a promise by its id, by workflow id and name, or by a token: exactly one of them", field="promise_id"
+        )
     key: dict[str, Any] = {"request_id": request.request_id, "idempotency_key_ttl_seconds": request.ttl_s}
     error = None if request.failure is None else rejection(request.failure)
     if request.token_hash is not None:
@@ -165,11 +170,10 @@ def _settlement(request: ms.SettlePromise) -> tuple[str, b.Body]:
             body = b.ResolveBody(promise_id=request.promise_id, value=request.value, allow_early=early, **key)
             return "/promises/resolve", body
         return "/promises/reject", b.RejectBody(promise_id=request.promise_id, error=error, allow_early=early, **key)
-    if request.workflow_id is None or request.name is None:
-        raise InvalidRequest("a promise is named by its id, by workflow id and name, or by a token")
-    check_name(request.workflow_id, "workflow_id")
-    check_name(request.name, "name")
-    path = f"/workflows/{escaped(request.workflow_id)}/promises/{escaped(request.name)}/complete"
+    workflow_id, name = request.workflow_id or "", request.name or ""
+    check_name(workflow_id, "workflow_id")
+    check_name(name, "name")
+    path = f"/workflows/{escaped(workflow_id)}/promises/{escaped(name)}/complete"
     return path, b.CompleteNamedBody(result=request.value, error=error, allow_early=request.allow_early, **key)
 
 

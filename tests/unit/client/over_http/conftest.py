@@ -9,29 +9,34 @@ from typing import Any
 import pytest
 
 from holdfast import Client, Engine, EngineConfig
-from tests.conftest import QUICK, OpenEngine
+from holdfast.testing import WorkflowEnvironment
+from tests.conftest import QUICK, OpenEngine, OpenEnvironment
 from tests.http_door import http_door
 
-# What differs, and why. A wrong type is named by the door, which sees it before the engine does; a server learns that
-# its caller has gone a moment after the caller has; calls made at once travel on several connections, in no order.
+IN_NO_ORDER = "calls made at once travel on several connections"
+ANOTHER_PROCESS = "only an engine in the caller's process can join the caller's transaction"
+
 DIFFERENT = {
-    "test_fork.py::test_bad_input",
-    "test_reset.py::test_bad_input",
-    "test_queries.py::test_a_moment_outside_the_history_is_refused[True]",
-    "test_queries.py::test_a_moment_outside_the_history_is_refused[1]",
-    *(f"test_reset.py::test_a_number_that_is_no_event_is_refused[{n}]" for n in (2**70, 1.5, "3", True, None)),
-    "test_signals.py::test_the_real_limit_is_ten_thousand",
-    "test_updates.py::test_a_caller_who_gives_up_leaves_nothing_behind",
-    "test_updates.py::test_updates_at_once_are_done_in_the_order_of_their_requests",
-    "test_queries.py::test_a_caller_who_gives_up_leaves_nothing_behind",
+    "test_promise_types.py::test_within_the_callers_transaction": ANOTHER_PROCESS,
+    "test_promises.py::test_a_settlement_and_the_time_out_in_one_transaction[settlement]": IN_NO_ORDER,
+    "test_promises.py::test_a_settlement_and_the_time_out_in_one_transaction[time-out]": IN_NO_ORDER,
+    "test_signals.py::test_the_real_limit_is_ten_thousand": IN_NO_ORDER,
+    "test_updates.py::test_updates_at_once_are_done_in_the_order_of_their_requests": IN_NO_ORDER,
 }
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    here = [item for item in items if item.path.parent.name == "over_http"]
-    dropped = [item for item in here if item.nodeid.rpartition("/")[2] in DIFFERENT]
+    dropped = [item for item in items if item.path.parent.name == "over_http" and not _is_repeated(item)]
     config.hook.pytest_deselected(items=dropped)
     items[:] = [item for item in items if item not in dropped]
+
+
+def _is_repeated(item: pytest.Item) -> bool:
+    """Not what is different here; and what has no client is the same as without HTTP."""
+    if item.path.name == "test_differences.py":
+        return True
+    has_a_client = {"engine", "environment"} & set(getattr(item, "fixturenames", ()))
+    return bool(has_a_client) and item.nodeid.rpartition("/")[2] not in DIFFERENT
 
 
 @pytest.fixture
@@ -55,3 +60,17 @@ async def engine(database_url: str) -> AsyncIterator[OpenEngine]:
             return running
 
         yield open_engine
+
+
+@pytest.fixture
+async def environment(database_url: str) -> AsyncIterator[OpenEnvironment]:
+    """The same for engines whose time the test moves."""
+    async with AsyncExitStack() as opened:
+
+        async def open_environment(**options: Any) -> WorkflowEnvironment:
+            made = await opened.enter_async_context(WorkflowEnvironment(url=database_url, **options))
+            door = await opened.enter_async_context(http_door(made.engine))
+            made.engine.client = await opened.enter_async_context(Client.connect(door.url, org=made.engine.org))
+            return made
+
+        yield open_environment

@@ -109,11 +109,13 @@ async def test_step_is_finished_before_the_worker_moves(engine: OpenEngine):
 async def test_stream_that_is_cancelled_while_it_ends_is_noticed(engine: OpenEngine, monkeypatch: pytest.MonkeyPatch):
     """A call may be cancelled more than once: its worker has gone all the same."""
     write, serve = WorkerDoor._write, WorkerDoor._serve
+    ending = asyncio.Event()
 
     async def slow_to_end(self: WorkerDoor, *args: Any, **settings: Any) -> None:
         try:
             await write(self, *args, **settings)
         finally:
+            ending.set()
             await asyncio.sleep(0.3)
 
     async def cancelled_twice(self: WorkerDoor, *args: Any) -> None:
@@ -122,7 +124,7 @@ async def test_stream_that_is_cancelled_while_it_ends_is_noticed(engine: OpenEng
             await asyncio.shield(serving)
         except asyncio.CancelledError:
             serving.cancel()
-            await asyncio.sleep(0.1)
+            await ending.wait()
             serving.cancel()
             await serving
 

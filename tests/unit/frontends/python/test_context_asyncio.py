@@ -202,6 +202,10 @@ async def test_task_groups(engine):
     assert [] == await handle.pending_timers()
 
 
+async def has_slept(handle):
+    return "TIMER_STARTED" in await types(handle)
+
+
 async def test_sleep_is_durable(engine):
     """asyncio.sleep is a recorded timer like ctx.sleep and survives a restart."""
 
@@ -213,7 +217,7 @@ async def test_sleep_is_durable(engine):
     first = await engine(workflows=[sleeper])
     handle = await first.client.start_workflow(sleeper)
     await handle.signal("go")
-    await until(handle.pending_timers)
+    await until(lambda: has_slept(handle))
     await first.shutdown()
     second = await engine(workflows=[sleeper])
     handle = second.client.workflow(handle.id)

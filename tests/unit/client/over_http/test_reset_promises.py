@@ -1,0 +1,3 @@
+"""tests/unit/engine/test_reset_promises.py over HTTP."""
+
+from tests.unit.engine.test_reset_promises import *  # noqa: F403
