@@ -28,7 +28,7 @@ from holdfast import (
     workflow,
 )
 from holdfast.errors import NonRetryable, TaskFailed, Unavailable
-from holdfast.testing.simulation.programs import LEDGER, job, plan
+from holdfast.testing.simulation.programs import LEDGER, REGISTRY
 
 LEASE_S = 2.0
 PER_RUN = 5
@@ -129,8 +129,9 @@ async def transfer(ctx: WorkflowContext, order: dict[str, Any]) -> str:
     return "moved"
 
 
-WORKFLOWS = (plan, bag, transfer)
-TASKS = (job, move)
+# The simulation's first, whatever it has: a program of its may ask for any of them.
+WORKFLOWS = (*(known.fn for known in REGISTRY.workflows), bag, transfer)
+TASKS = (*(known.fn for known in REGISTRY.tasks), move)
 
 
 # --- roles --------------------------------------------------------------------------------------------------------
