@@ -66,7 +66,7 @@ def check_answers(answers: list[Answers]) -> None:
 async def test_concurrent_calls_from_four_processes_meet_in_one_execution(
     engine: OpenEngine, spawn: Spawn, database_url: str
 ):
-    """200 calls at once, by 4 processes: one execution, 200 signals numbered 2 to 201, those of each caller in its order."""
+    """200 calls at once, by 4 processes: one execution, signals numbered 2 to 201, each caller's in its order."""
     await (await engine(workflows=[app.collect])).shutdown()
 
     answers = await send_together(spawn, database_url)
