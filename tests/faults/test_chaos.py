@@ -149,7 +149,7 @@ async def _run(cluster: Cluster, seed: int, seconds: float) -> Outcome:
             rest = _Rest(engine, cluster, outcome)
             await rest.give()
             outcome.blame("I16", *await _leave(cluster, cluster.workers))
-            records = await read_again(engine.storage, rest.known)
+            records = await read_again(engine.storage, {})  # all of it: what was read before must still be there
             committed = await _committed(cluster.url)
             dead = await engine.storage.dead_letters("default", limit=1_000_000)
             outcome.blame("I19", *await _left_behind(cluster.url))
@@ -214,7 +214,7 @@ class _Rest:
         self._cluster = cluster
         self._outcome = outcome
         self._giver = Caller(engine.client, Book(cluster.folder / "giver.calls"), "", "giver", asyncio.Event())
-        self.known: dict[str, Record] = {}
+        self._known: dict[str, Record] = {}
         self.read: list[list[Record]] = []
         self.open_runs = 0
 
@@ -226,7 +226,7 @@ class _Rest:
                     self._outcome.blame("I16", *(f"{key} does not come to rest" for key in moving[:20]))
                     return
                 await asyncio.sleep(0.1)
-            records = await read_again(self._engine.storage, self.known)
+            records = await read_again(self._engine.storage, self._known)
             self._outcome.found += check(records, at_rest=True)
             self.read.append(records)
             self.open_runs += sum(record.head.is_open for record in records)
