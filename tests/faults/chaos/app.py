@@ -35,7 +35,8 @@ from holdfast.errors import (
     TaskFailed,
     Unavailable,
 )
-from holdfast.testing.simulation.programs import ATTEMPTS, LEDGER, REGISTRY
+from holdfast.testing.simulation import programs
+from holdfast.testing.simulation.programs import ATTEMPTS, REGISTRY
 
 LEASE_S = 2.0
 PER_RUN = 5
@@ -85,11 +86,22 @@ class FileLedger:
         self._book.write("task failed", execution_id, task_no, attempt, value)
 
 
+class Everywhere:
+    """In place of the simulation's variable, of which each node has its own value: here, every body of a process finds
+    the same ledger, whatever context it runs in."""
+
+    def __init__(self, ledger: FileLedger) -> None:
+        self._ledger = ledger
+
+    def get(self) -> FileLedger:
+        return self._ledger
+
+
 # --- programs -----------------------------------------------------------------------------------------------------
 
 
 async def note(execution_id: str, label: str, delay_s: float = 0.0) -> str:
-    ledger: Any = LEDGER.get()
+    ledger: Any = programs.LEDGER.get()
     value, _ = ledger.step_began(execution_id, label)
     if delay_s:
         await asyncio.sleep(delay_s)
@@ -117,7 +129,7 @@ async def bag(ctx: WorkflowContext, state: dict[str, Any]) -> list[str]:
 @task(kind="move", retry=RetryPolicy(initial_interval_s=0.05, max_interval_s=0.5, max_attempts=1_000))
 async def move(ctx: TaskContext, account: str, amount: int, refused: bool) -> str:
     """Money into an account, or out of it."""
-    ledger: Any = LEDGER.get()
+    ledger: Any = programs.LEDGER.get()
     info = ctx.info
     value: str = ledger.attempt_began(info.workflow_execution_id, info.task_no, info.attempt, f"{account} {amount}")
     if refused:
@@ -144,7 +156,7 @@ async def transfer(ctx: WorkflowContext, order: dict[str, Any]) -> str:
 @task(kind="chore", retry=RetryPolicy(initial_interval_s=0.1, max_interval_s=0.5, max_attempts=ATTEMPTS))
 async def chore(ctx: TaskContext, label: str, delay_s: float, fails: int) -> str:
     """As the simulation's `job`, but its failures are in the ledger, too: the next attempt must not come before."""
-    ledger: Any = LEDGER.get()
+    ledger: Any = programs.LEDGER.get()
     info = ctx.info
     value: str = ledger.attempt_began(info.workflow_execution_id, info.task_no, info.attempt, label)
     try:

@@ -20,6 +20,8 @@ from tests.faults.chaos.run import Run
 
 STEP_TRIES: Final = 3
 DEFINITIONS: Final[Mapping[str, TaskDefinition]] = {known.kind: known for known in Registry(WORKFLOWS, TASKS).tasks}
+# What bodies are made to raise is something else.
+UNMEANT: Final = frozenset({"AttributeError", "KeyError", "LookupError", "NameError", "OSError", "TypeError"})
 # Their bodies also tell when they fail.
 TELLS_FAILURES: Final = frozenset({"chore"})
 
@@ -34,6 +36,9 @@ def results(record: Record, run: Run) -> Iterator[Violation]:
             yield from _returned(event, key, f"attempt {body.attempt} of task {body.task_no}", body.result, bodies)
         elif isinstance(body, e.StepCompleted):
             yield from _returned(event, key, f"step {body.name}", body.result, books.steps.get((key, body.name), []))
+        elif isinstance(body, e.TaskFailed | e.StepFailed) and body.failure.type in UNMEANT:
+            yield Violation("I11", key, event.seq, f"a body could not do what it was to do: {body.failure}")
+            continue
         else:
             continue
         run.data["I11 results"] += 1

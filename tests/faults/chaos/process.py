@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import HoldfastError
-from holdfast.testing.simulation.programs import LEDGER
+from holdfast.testing.simulation import programs
 from tests.faults.chaos import broken_store
-from tests.faults.chaos.app import Book, FileLedger, work
+from tests.faults.chaos.app import Book, Everywhere, FileLedger, work
 from tests.faults.chaos.caller import call_all
 from tests.faults.chaos.metronome import BEAT_S
 
@@ -31,7 +31,7 @@ def main(options: dict[str, Any]) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     broken_store.from_environment()
     book = Book(folder / f"{name}-{os.getpid()}.ledger")
-    LEDGER.set(FileLedger(book))  # type: ignore[arg-type]  # the same methods
+    programs.LEDGER = Everywhere(FileLedger(book))  # type: ignore[assignment]  # the same methods
 
     async def run() -> None:
         stop = asyncio.Event()

@@ -18,11 +18,13 @@ from holdfast import Engine
 from holdfast.model import events as e
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import State
+from holdfast.model.values import Failure
 from holdfast.testing.invariants import Record, read
-from holdfast.testing.simulation.programs import ATTEMPTS, LEDGER
+from holdfast.testing.simulation import programs
+from holdfast.testing.simulation.programs import ATTEMPTS
 from tests.conftest import QUICK, until
 from tests.faults.chaos import checker
-from tests.faults.chaos.app import TASKS, WORKFLOWS, Book, FileLedger
+from tests.faults.chaos.app import TASKS, WORKFLOWS, Book, Everywhere, FileLedger
 from tests.faults.chaos.books import Body, Called, read_books
 from tests.faults.chaos.caller import Caller
 from tests.faults.chaos.nemesis import Hit
@@ -34,9 +36,9 @@ OPS = [["step", "s1", 0, 0], ["receive", "a"], ["sleep", 0.01], ["broadcast", "x
 
 
 @pytest.fixture
-async def sound(tmp_path: Path) -> Run:
+async def sound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """A small run with something of most kinds in it, in this process, without a fault."""
-    LEDGER.set(FileLedger(Book(tmp_path / "worker1-1.ledger")))  # type: ignore[arg-type]  # the same methods
+    monkeypatch.setattr(programs, "LEDGER", Everywhere(FileLedger(Book(tmp_path / "worker1-1.ledger"))))
     url = f"sqlite:///{tmp_path}/holdfast.db"
     async with Engine(url, workflows=WORKFLOWS, tasks=TASKS, config=QUICK) as engine:
         caller = Caller(engine.client, Book(tmp_path / "caller1.calls"), "1", "caller1", asyncio.Event())
@@ -173,6 +175,11 @@ def record_what_no_body_returned(run: Run) -> Run:
 
 def record_another_attempts_result(run: Run) -> Run:
     return _change(run, e.TaskCompleted, lambda body: structs.replace(body, attempt=1), "errand")
+
+
+def fail_by_itself(run: Run) -> Run:
+    failure = Failure(type="LookupError")
+    return _change(run, e.TaskFailed, lambda body: structs.replace(body, failure=failure))
 
 
 def begin_an_attempt_twice(run: Run) -> Run:
@@ -325,6 +332,7 @@ BREAKS: Sequence[tuple[str, Break]] = (
     ("I06", leave_a_signal_without_a_dead_letter),
     ("I11", record_what_no_body_returned),
     ("I11", record_another_attempts_result),
+    ("I11", fail_by_itself),
     ("I11", begin_an_attempt_twice),
     ("I11", begin_an_attempt_too_early),
     ("I12", try_again_what_had_returned),
