@@ -111,7 +111,11 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """How many scenarios were simulated, and how fast."""
+    """How many scenarios were simulated, and how fast; what happened in the chaos run."""
+    for report in (*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")):
+        for name, lines in report.user_properties:
+            for line in lines if name == "chaos" else ():
+                terminalreporter.write_line(line)
     reports = terminalreporter.getreports("passed")
     parts = [value for report in reports for name, value in report.user_properties if name == "simulated"]
     if parts:

@@ -296,8 +296,8 @@ async def work(options: dict[str, Any]) -> None:
 
 
 async def send_items(options: dict[str, Any]) -> None:
-    """Signal-with-start calls, ten at a time; prints the answers in the order of the calls."""
-    answers: list[Any] = []
+    """Signal-with-start calls, all of them at once; prints "sent" when they are on their way, then the answers in the
+    order of the calls."""
     async with engine_of(options, working=False) as engine:
 
         def send(number: int) -> Awaitable[Any]:
@@ -310,8 +310,10 @@ async def send_items(options: dict[str, Any]) -> None:
             )
 
         await started_signal()
-        for first in range(0, options["count"], 10):
-            answers += await asyncio.gather(*(send(number) for number in range(first, first + 10)))
+        together = asyncio.gather(*(send(number) for number in range(options["count"])))
+        await asyncio.sleep(0)  # each of them has begun
+        print("sent", flush=True)
+        answers = await together
     print(
         json.dumps([(one.workflow_execution_id, one.workflow_created, one.signal_event_sequence) for one in answers]),
         flush=True,

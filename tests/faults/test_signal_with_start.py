@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
 from itertools import pairwise
 
+import asyncpg
 import pytest
 
 from holdfast.model.events import SignalReceived, WorkflowCompleted
 from holdfast.testing.invariants import Record
-from tests.conftest import OpenEngine
+from tests.conftest import PATIENCE_S, OpenEngine
 from tests.faults import app
 from tests.faults.conftest import Process, Spawn, read_all, sound_records, value_of
 
@@ -20,14 +24,33 @@ TOTAL = PROCESSES * EACH
 Answers = list[tuple[str, bool, int]]
 
 
-async def send_together(spawn: Spawn, kind: str = "collect") -> list[Answers]:
-    """The answers each process got, in the order in which it called."""
+async def send_together(spawn: Spawn, database_url: str, kind: str = "collect") -> list[Answers]:
+    """The answers each process got, in the order in which it called. None is given before all calls are under way."""
     senders: list[Process] = [
         await spawn("send_items", name=f"p{number}", kind=kind, count=EACH, total=TOTAL) for number in range(PROCESSES)
     ]
-    for sender in senders:
-        sender.tell()
+    async with nobody_writes(database_url):
+        for sender in senders:
+            sender.tell()
+        assert ["sent"] * PROCESSES == await asyncio.gather(*(sender.line() for sender in senders))
     return [json.loads(text) for text in await asyncio.gather(*(sender.line() for sender in senders))]
+
+
+@asynccontextmanager
+async def nobody_writes(database_url: str) -> AsyncIterator[None]:
+    """Whoever wants to write waits for the end of the block."""
+    if database_url.startswith("sqlite:///"):
+        with closing(sqlite3.connect(database_url.removeprefix("sqlite:///"), timeout=PATIENCE_S)) as file:
+            file.execute("BEGIN IMMEDIATE")
+            yield
+        return
+    connection = await asyncpg.connect(database_url)
+    try:
+        async with connection.transaction():
+            await connection.execute("LOCK TABLE holdfast_executions IN EXCLUSIVE MODE")
+            yield
+    finally:
+        await connection.close()
 
 
 def check_answers(answers: list[Answers]) -> None:
@@ -43,10 +66,10 @@ def check_answers(answers: list[Answers]) -> None:
 async def test_concurrent_calls_from_four_processes_meet_in_one_execution(
     engine: OpenEngine, spawn: Spawn, database_url: str
 ):
-    """200 calls by 4 processes: one execution, 200 signals numbered 2 to 201, those of each caller in its order."""
+    """200 calls at once, by 4 processes: one execution, signals numbered 2 to 201, each caller's in its order."""
     await (await engine(workflows=[app.collect])).shutdown()
 
-    answers = await send_together(spawn)
+    answers = await send_together(spawn, database_url)
 
     check_answers(answers)
     assert list(range(2, TOTAL + 2)) == sorted(sequence for each in answers for _, _, sequence in each)
@@ -61,7 +84,7 @@ async def test_signals_that_race_with_a_running_execution_all_arrive_in_order(
     """The same while a worker runs the execution: it gets every value once, in the order of the history."""
     working = await engine(workflows=[app.collect])
 
-    answers = await send_together(spawn)
+    answers = await send_together(spawn, database_url)
 
     check_answers(answers)
     result = await working.client.workflow(answers[0][0][0], app.collect).result(timeout=20)
@@ -83,7 +106,7 @@ async def test_signals_that_race_with_the_end_are_read_or_dead_letters(
     """Executions that end whenever they can: every acknowledged signal was read once or is a dead letter."""
     working = await engine(workflows=[app.collect_some])
 
-    answers = await send_together(spawn, "collect_some")
+    answers = await send_together(spawn, database_url, "collect_some")
     last = await working.client.find_workflow("bag")
     await last.result(timeout=20)
 

@@ -1,7 +1,7 @@
 """What the workers of the chaos run do.
 
-A worker runs the programs of the simulation and two of its own until it is told to stop. Every body writes what it does
-into a ledger, one file per process, before and after: what was written survives whatever happens to the process.
+A worker runs the programs of the simulation and some of its own until it is told to stop. Every body writes what it
+does into a ledger, one file per process, before and after: what was written survives whatever happens to the process.
 """
 
 from __future__ import annotations
@@ -27,8 +27,16 @@ from holdfast import (
     task,
     workflow,
 )
-from holdfast.errors import NonRetryable, TaskFailed, Unavailable
-from holdfast.testing.simulation.programs import LEDGER, job, plan
+from holdfast.errors import (
+    ChildWorkflowFailed,
+    NonRetryable,
+    PromiseRejected,
+    PromiseTimeout,
+    TaskFailed,
+    Unavailable,
+)
+from holdfast.testing.simulation import programs
+from holdfast.testing.simulation.programs import ATTEMPTS, REGISTRY
 
 LEASE_S = 2.0
 PER_RUN = 5
@@ -74,13 +82,29 @@ class FileLedger:
     def attempt_ended(self, execution_id: str, task_no: int, attempt: int, value: str) -> None:
         self._book.write("task ended", execution_id, task_no, attempt, value)
 
+    def attempt_failed(self, execution_id: str, task_no: int, attempt: int, value: str) -> None:
+        self._book.write("task failed", execution_id, task_no, attempt, value)
+
+
+class Everywhere:
+    """In place of the simulation's variable, of which each node has its own value: here, every body of a process finds
+    the same ledger, whatever context it runs in."""
+
+    def __init__(self, ledger: FileLedger) -> None:
+        self._ledger = ledger
+
+    def get(self) -> FileLedger:
+        return self._ledger
+
 
 # --- programs -----------------------------------------------------------------------------------------------------
 
 
-async def note(execution_id: str, label: str) -> str:
-    ledger: Any = LEDGER.get()
+async def note(execution_id: str, label: str, delay_s: float = 0.0) -> str:
+    ledger: Any = programs.LEDGER.get()
     value, _ = ledger.step_began(execution_id, label)
+    if delay_s:
+        await asyncio.sleep(delay_s)
     ledger.step_ended(execution_id, label, value)
     return value
 
@@ -105,7 +129,7 @@ async def bag(ctx: WorkflowContext, state: dict[str, Any]) -> list[str]:
 @task(kind="move", retry=RetryPolicy(initial_interval_s=0.05, max_interval_s=0.5, max_attempts=1_000))
 async def move(ctx: TaskContext, account: str, amount: int, refused: bool) -> str:
     """Money into an account, or out of it."""
-    ledger: Any = LEDGER.get()
+    ledger: Any = programs.LEDGER.get()
     info = ctx.info
     value: str = ledger.attempt_began(info.workflow_execution_id, info.task_no, info.attempt, f"{account} {amount}")
     if refused:
@@ -129,8 +153,59 @@ async def transfer(ctx: WorkflowContext, order: dict[str, Any]) -> str:
     return "moved"
 
 
-WORKFLOWS = (plan, bag, transfer)
-TASKS = (job, move)
+@task(kind="chore", retry=RetryPolicy(initial_interval_s=0.1, max_interval_s=0.5, max_attempts=ATTEMPTS))
+async def chore(ctx: TaskContext, label: str, delay_s: float, fails: int) -> str:
+    """As the simulation's `job`, but its failures are in the ledger, too: the next attempt must not come before."""
+    ledger: Any = programs.LEDGER.get()
+    info = ctx.info
+    value: str = ledger.attempt_began(info.workflow_execution_id, info.task_no, info.attempt, label)
+    try:
+        await asyncio.sleep(delay_s)
+        if info.attempt <= fails:
+            raise ValueError(f"attempt {info.attempt} of {label}")
+    except BaseException:
+        ledger.attempt_failed(info.workflow_execution_id, info.task_no, info.attempt, value)
+        raise
+    ledger.attempt_ended(info.workflow_execution_id, info.task_no, info.attempt, value)
+    return value
+
+
+@workflow(kind="errand")
+async def errand(ctx: WorkflowContext, order: dict[str, Any]) -> list[str]:
+    """What the programs of the simulation never do: fail, have children that fail or are late, have a promise that is
+    rejected or late, be late themselves. The result says what was seen."""
+    key = ctx.info.workflow_execution_id
+    match order["what"]:
+        case "chores":
+            made = [await ctx.task(chore, "c1", order["delay"], order["fails"])]
+            await ctx.sleep(order["delay"])
+            return [*made, await ctx.run(note, key, "swept", order["delay"], name="swept")]
+        case "parent":
+            child = ctx.child(errand, {"what": order["child"]}, execution_timeout=order["limit"])
+            try:
+                await child
+            except ChildWorkflowFailed as error:
+                return ["failed", error.status]
+            return ["ended"]
+        case "end":
+            return [await ctx.run(note, key, "ended", name="ended")]
+        case "fail":
+            await ctx.run(note, key, "tried", name="tried")
+            raise NonRetryable("it is not to be")
+        case "promise":
+            try:
+                return ["RESOLVED", await ctx.promise("p", str, timeout=order["limit"])]
+            except PromiseRejected as error:
+                return ["REJECTED", str(error).rpartition(": ")[2]]
+            except PromiseTimeout:
+                return ["TIMED_OUT"]
+        case _:
+            return [await ctx.wait_for_signal("never", str)]
+
+
+# The simulation's first, whatever it has: a program of its may ask for any of them.
+WORKFLOWS = (*(known.fn for known in REGISTRY.workflows), bag, transfer, errand)
+TASKS = (*(known.fn for known in REGISTRY.tasks), move, chore)
 
 
 # --- roles --------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.chaos.app import read_book
+from tests.faults.chaos.metronome import Stall
 
 
 @dataclass
@@ -36,7 +37,8 @@ class Called:
 
 @dataclass
 class Body:
-    """One run of a body: of attempt `attempt` of a task, or of a step."""
+    """One run of a body: of attempt `attempt` of a task, or of a step. `ended_at`: it has returned; `failed_at`: it has
+    raised or was cancelled, where the body tells."""
 
     label: str
     attempt: int
@@ -44,6 +46,11 @@ class Body:
     began_at: int
     process: str
     ended_at: int | None = None
+    failed_at: int | None = None
+
+    @property
+    def over_at(self) -> int | None:
+        return self.ended_at or self.failed_at
 
 
 @dataclass
@@ -51,6 +58,8 @@ class Books:
     calls: dict[str, Called]
     tasks: dict[tuple[str, int], list[Body]]
     steps: dict[tuple[str, str], list[Body]]
+    stalls: dict[str, list[Stall]] = field(default_factory=lambda: defaultdict(list))
+    """From when to when a process did not come to run."""
 
     def of(self, *what: str) -> list[Called]:
         return [called for called in self.calls.values() if called.what in what]
@@ -83,7 +92,9 @@ def _read_calls(path: Path, books: Books) -> None:
 def _read_ledger(path: Path, books: Books) -> None:
     open_bodies: dict[str, Body] = {}
     for at, what, execution_id, *words in read_book(path):
-        if what == "task":
+        if what == "stalled":
+            books.stalls[path.stem].append((execution_id, at))
+        elif what == "task":
             number, attempt, label, value = words
             open_bodies[value] = body = Body(label, attempt, value, at, path.stem)
             books.tasks[execution_id, number].append(body)
@@ -91,5 +102,7 @@ def _read_ledger(path: Path, books: Books) -> None:
             label, value = words
             open_bodies[value] = body = Body(label, 0, value, at, path.stem)
             books.steps[execution_id, label].append(body)
+        elif what == "task failed":
+            open_bodies[words[-1]].failed_at = at
         else:
             open_bodies[words[-1]].ended_at = at

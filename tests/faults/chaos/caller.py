@@ -1,7 +1,7 @@
 """The callers of the chaos run: each call is written down before it is made, and its answer when it is there.
 
 A call whose fate is unknown is made again under the same request id, also by the process that takes the place of one
-that was killed. So what is in the log without an answer at the end is really unknown.
+that was killed. Only of those that are made `once`, the fate of some stays unknown.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ BAGS = tuple(f"bag-{number}" for number in range(6))
 ACTORS = 8
 PAUSE_S = 0.25
 PATIENCE_S = 6.0
-LEAVE_S = 20.0
+ONCE = 0.2
+ONCE_S = 0.4
+LEAVE_S = 15.0
 ACCOUNTS = ("anne", "bert", "cleo")
 
 Call = dict[str, Any]
@@ -64,11 +66,19 @@ async def make(client: Client, call: Call) -> Any:
             answer = await client.signal_workflow(call["execution_id"], call["name"], call["value"], request_id=key)
         case "start":
             handle = await client.start_workflow(
-                call["kind"], call["input"], workflow_id=call["workflow_id"], idempotency_key=key
+                call["kind"],
+                call["input"],
+                workflow_id=call["workflow_id"],
+                execution_timeout=call.get("limit"),
+                idempotency_key=key,
             )
             answer = {"workflow_execution_id": handle.id, "workflow_created": handle.created}
         case "settle":
             answer = await client.resolve_promise_by_name(
+                call["workflow_id"], call["name"], call["value"], idempotency_key=key, allow_early=call["early"]
+            )
+        case "reject":
+            answer = await client.reject_promise_by_name(
                 call["workflow_id"], call["name"], call["value"], idempotency_key=key, allow_early=call["early"]
             )
         case "settle one":
@@ -111,7 +121,8 @@ class Caller:
         """One of those who call."""
         while not self._stop.is_set():
             await asyncio.sleep(self._rng.expovariate(1 / PAUSE_S))
-            await self.do(self._next())
+            call = self._next()
+            await self.do(call | {"once": True} if self._rng.random() < ONCE else call)
 
     async def do(self, call: Call, *, known: bool = False) -> Any:
         """Until its fate is known, or nobody has the patience any more. The answer, if there is one."""
@@ -119,11 +130,14 @@ class Caller:
             self._book.write("call", call)
         leave_at: float | None = None
         loop = asyncio.get_running_loop()
+        once = "once" in call
         while leave_at is None or loop.time() < leave_at:
             try:
-                answer = await asyncio.wait_for(make(self._client, call), PATIENCE_S)
+                answer = await asyncio.wait_for(make(self._client, call), ONCE_S if once else PATIENCE_S)
             except (TimeoutError, Unavailable, StorageError) as error:
                 self._book.write("unknown", call["id"], type(error).__name__)
+                if once:
+                    return None
                 await asyncio.sleep(self._rng.uniform(0.05, 0.3))
             except HoldfastError as error:
                 self._book.write("refused", call["id"], error.code)
@@ -176,8 +190,8 @@ class Caller:
         rng = self._rng
         number = f"{self._name}-{self._number + 1}"
         what = rng.choices(
-            ("bag", "plan", "transfer", "signal", "settle", "publish", "message", "broadcast", "end", "read"),
-            (30, 12, 12, 12, 6, 6, 3, 4, 5, 10),
+            ("bag", "plan", "transfer", "errand", "signal", "settle", "publish", "message", "broadcast", "end", "read"),
+            (26, 11, 8, 14, 12, 9, 6, 3, 4, 5, 10),
         )[0]
         match what:
             case "bag":
@@ -190,10 +204,12 @@ class Caller:
                 order = {"from": source, "to": target, "amount": rng.randint(1, 100)}
                 order |= {"refused": rng.random() < 0.3, "sleep": rng.choice((0, 0, 0.3))}
                 return self._call("start", kind="transfer", workflow_id=f"transfer-{number}", input=order)
+            case "errand":
+                return self._errand(f"errand-{number}")
             case "settle" if self._promises:
                 workflow_id, name = rng.choice(self._promises)
-                early = rng.random() < 0.5
-                return self._call("settle", workflow_id=workflow_id, name=name, value=number, early=early)
+                how, early = rng.choice(("settle", "reject")), rng.random() < 0.5
+                return self._call(how, workflow_id=workflow_id, name=name, value=number, early=early)
             case "publish":
                 return self._call("publish", name=rng.choice(KEYS), value=number)
             case "message":
@@ -213,6 +229,22 @@ class Caller:
             name = "item" if kind == "bag" else rng.choice(SIGNALS)
             return self._call("signal", execution_id=execution_id, name=name, value=number)
         return self._call("read", execution_id=execution_id)
+
+    def _errand(self, workflow_id: str) -> Call:
+        rng = self._rng
+        limit: float | None = None
+        match rng.choice(("chores", "chores", "parent", "promise", "promise", "never")):
+            case "chores":
+                order: Call = {"what": "chores", "delay": rng.choice((0.0, 0.1, 0.4)), "fails": rng.choice((0, 1, 2))}
+            case "parent":
+                child, own = rng.choice(("end", "fail", "never")), rng.choice((0.4, 0.8))
+                order = {"what": "parent", "child": child, "limit": own}
+            case "promise":
+                order = {"what": "promise", "limit": rng.choice((0.5, 3.0))}
+                self._promises.append((workflow_id, "p"))
+            case _:
+                order, limit = {"what": "never"}, rng.choice((0.2, 0.7))
+        return self._call("start", kind="errand", workflow_id=workflow_id, input=order, limit=limit)
 
     def _plan(self) -> Call:
         """Several calls start the same one: the open one is found, or another begins."""
@@ -234,7 +266,7 @@ def unanswered(path: Path) -> list[Call]:
             calls[words[0]["id"]] = words[0]
         elif what in {"ok", "refused"}:
             calls.pop(words[0], None)
-    return list(calls.values())
+    return [call for call in calls.values() if "once" not in call]
 
 
 async def call_all(options: dict[str, Any], stop: asyncio.Event) -> None:

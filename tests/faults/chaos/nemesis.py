@@ -1,140 +1,52 @@
-"""Processes on one PostgreSQL server behind a proxy, and what is done to them: what, when and to whom is the seed's."""
+"""What is done to the processes of a chaos run, and to their server: what, when and to whom is the seed's.
+
+A fault counts when it has hit somebody, not when it was meant to. Each purpose draws from numbers of its own, so that
+what happens at one COMMIT does not change what happens in the next round.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 import signal
-import sys
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from random import Random
 
 import asyncpg
 
-from holdfast.testing.postgres import LocalPostgres
 from tests.faults.chaos.app import LEASE_S
-from tests.faults.chaos.proxy import Cut, Proxy
+from tests.faults.chaos.cluster import LEAVE_S, UP_S, Cluster
+from tests.faults.chaos.proxy import Cut
 
-ROOT = Path(__file__).parents[3]
-WORKERS = 4
-CALLERS = 2
-SPARES = 2
-UP_S = 30.0
-LEAVE_S = 45.0
+# A connection that is held is given up, with its locks, when its server has waited for five seconds, or when its client
+# has for two and a little: see the settings of `app.config` and of the PostgreSQL store.
+HELD_S = 7.0
+AGAIN = 5
+AT_COMMIT = "killed at COMMIT"
 
-# An immediate stop, or a kill, must lose nothing that was committed; that the data is in memory makes it quick.
-SERVER = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "autovacuum": "on"}
+_SESSIONS = (
+    "SELECT pid, application_name FROM pg_stat_activity WHERE backend_type = 'client backend' "
+    "AND (application_name LIKE 'worker%' OR application_name LIKE 'caller%') ORDER BY application_name, pid"
+)
 
 
-class Cluster:
-    """Four workers and two callers. Each has a name and, after every kill, another life."""
+@dataclass(frozen=True)
+class Hit:
+    """A fault that has happened, from when to when by the machine's clock, in microseconds, and to whom; without names
+    to all, be it that nobody could get through, be it that rows stayed locked."""
 
-    def __init__(self, folder: Path, server: LocalPostgres, proxy: Proxy, url: str, seed: int) -> None:
-        self.folder = folder
-        self.server = server
-        self.proxy = proxy
-        self.url = url
-        self._seed = seed
-        self._lives: Counter[str] = Counter()
-        self.processes: dict[str, asyncio.subprocess.Process] = {}
-        self._meant: set[int] = set()
-        self._spares: list[asyncio.subprocess.Process] = []
-        self._watching: list[asyncio.Task[None]] = []
-        self.sent_away: set[str] = set()  # as they are called in the books
-        self.complaints: list[str] = []
+    kind: str
+    at: int
+    until: int
+    names: frozenset[str] | None
 
-    @property
-    def workers(self) -> list[str]:
-        return [name for name in self.processes if name.startswith("worker")]
 
-    @property
-    def callers(self) -> list[str]:
-        return [name for name in self.processes if name.startswith("caller")]
-
-    async def start_all(self) -> None:
-        names = [f"worker{n}" for n in range(1, WORKERS + 1)] + [f"caller{n}" for n in range(1, CALLERS + 1)]
-        for _ in range(len(names) + SPARES):
-            await self.spare()
-        for name in names:
-            await self.start(name)
-        await self.until_up(names)
-
-    async def until_up(self, names: Iterable[str]) -> None:
-        """Until they take part; bounded, because one that never does is for the account."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(UP_S):
-                while not all(self._is_up(name) for name in names):
-                    await asyncio.sleep(0.02)
-
-    def _is_up(self, name: str) -> bool:
-        process = self.processes[name]
-        return (self.folder / f"{name}-{process.pid}.up").exists() or process.returncode is not None
-
-    async def start(self, name: str) -> None:
-        self._lives[name] += 1
-        options = {
-            "url": self.proxy.url_of(self.url, name),
-            "folder": str(self.folder),
-            "name": name,
-            "life": self._lives[name],
-            "seed": self._seed,
-        }
-        if not self._spares:
-            await self.spare()
-        process = self._spares.pop(0)
-        assert process.stdin is not None, "it is a pipe"
-        process.stdin.write(json.dumps(options).encode() + b"\n")
-        self.processes[name] = process
-        self._watching.append(asyncio.ensure_future(self._watch(name, process)))
-
-    async def spare(self) -> None:
-        """A process that waits to be told who it is."""
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "tests.faults.chaos.process",
-            stdin=asyncio.subprocess.PIPE,
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        )
-        self._spares.append(process)
-
-    async def _watch(self, name: str, process: asyncio.subprocess.Process) -> None:
-        code = await process.wait()
-        if process.pid not in self._meant:
-            self.complaints.append(f"{name} ended by itself, with {code}")
-
-    def send(self, name: str, what: signal.Signals) -> None:
-        process = self.processes[name]
-        if what in {signal.SIGKILL, signal.SIGTERM}:
-            self._meant.add(process.pid)
-        with suppress(ProcessLookupError):
-            process.send_signal(what)
-
-    async def stop(self, names: list[str], within_s: float) -> list[str]:
-        """Ask them to end; those that have not, or not well, by then."""
-        await self.until_up(names)
-        for name in names:
-            self.send(name, signal.SIGCONT)
-            self.send(name, signal.SIGTERM)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(within_s):
-                await asyncio.gather(*(self.processes[name].wait() for name in names))
-        return [f"{name}: {code}" for name in names if (code := self.processes[name].returncode) != 0]
-
-    async def kill_all(self) -> None:
-        for name in self.processes:
-            self.send(name, signal.SIGKILL)
-        for process in self._spares:
-            process.kill()
-        for process in (*self.processes.values(), *self._spares):
-            await process.wait()
-        await asyncio.gather(*self._watching)
+def microseconds() -> int:
+    return time.monotonic_ns() // 1000
 
 
 class Nemesis:
@@ -142,8 +54,10 @@ class Nemesis:
 
     def __init__(self, cluster: Cluster, seed: int) -> None:
         self._cluster = cluster
-        self._rng = Random(f"nemesis {seed}")
-        self.counts: Counter[str] = Counter()
+        self._seed = seed
+        self._chances: dict[str, Random] = {}
+        self.hits: list[Hit] = []
+        self.missed: Counter[str] = Counter()
         self.calm = True
         self._jobs: list[asyncio.Task[None]] = []
         self._busy: set[str] = set()  # names of processes that are stopped or dead just now
@@ -153,9 +67,9 @@ class Nemesis:
             Cut.AFTER: 0.012,
             Cut.HELD_BEFORE: 0.0006,
             Cut.HELD_AFTER: 0.0006,
-            "killed at COMMIT": 0.002,
+            AT_COMMIT: 0.002,
         }
-        self._faults: dict[str, Callable[[], Awaitable[None]]] = {
+        self._faults: dict[str, Callable[[str, Random], Awaitable[bool]]] = {
             "worker killed": self._kill_worker,
             "caller killed": self._kill_caller,
             "worker stopped": self._stop_worker,
@@ -167,34 +81,44 @@ class Nemesis:
             "network blocked": self._block,
         }
         cluster.proxy.choose = self._at_commit
+        cluster.proxy.struck = self._struck
 
     @property
     def kinds(self) -> list[str]:
         return [*self._faults, *map(str, self._odds)]
 
     def fired(self) -> dict[str, int]:
-        counts = self.counts + self._cluster.proxy.counts
+        counts = Counter(hit.kind for hit in self.hits)
         return {kind: counts[kind] for kind in self.kinds}
 
+    def chance(self, purpose: str) -> Random:
+        """The numbers of one purpose: the same for the same seed, whatever was drawn for others."""
+        return self._chances.setdefault(purpose, Random(f"{self._seed} {purpose}"))
+
     async def rage(self, seconds: float) -> None:
-        """For so long, and at least two rounds of everything."""
+        """For so long, and at least two rounds of everything; then once more what has not hit anybody."""
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
         self.calm = False
         rounds = 0
         while loop.time() < end or rounds < 2:
             kinds = list(self._faults)
-            self._rng.shuffle(kinds)
+            self.chance("rounds").shuffle(kinds)
             for kind in kinds:
-                await asyncio.sleep(self._rng.uniform(0.3, 1.3))
-                self._note(kind)
-                await self._faults[kind]()
-                self.counts[kind] += 1
+                await asyncio.sleep(self.chance("pauses").uniform(0.3, 1.3))
+                await self._do(kind)
             rounds += 1
         await self._force_rare()
+        await self._repeat_missed()
         self.calm = True
         self._cluster.proxy.heal()
-        await asyncio.gather(*self._jobs)
+        await self._all_done()
+
+    async def _do(self, kind: str) -> None:
+        self._note(kind)
+        if not await self._faults[kind](kind, self.chance(kind)):
+            self._note(f"{kind}: nobody was hit")
+            self.missed[kind] += 1
 
     async def _force_rare(self) -> None:
         """What chance has left out happens to the next COMMITs."""
@@ -207,10 +131,30 @@ class Nemesis:
                         await asyncio.sleep(0.005)
         self._odds = dict.fromkeys(self._odds, 0.0)
 
+    async def _repeat_missed(self) -> None:
+        for _ in range(AGAIN):
+            await self._all_done()
+            for kind in self._faults:
+                if not self.fired()[kind]:
+                    await self._do(kind)
+
+    async def _all_done(self) -> None:
+        while self._jobs:
+            await asyncio.gather(*(self._jobs.pop() for _ in range(len(self._jobs))))
+
+    async def until_whole(self) -> float:
+        """Until nobody holds a connection on which nothing passes; how long that took."""
+        began = time.monotonic()
+        while self._cluster.proxy.held and time.monotonic() < began + 2 * HELD_S:
+            await asyncio.sleep(0.02)
+        return time.monotonic() - began
+
+    # --- at a COMMIT ---
+
     def _at_commit(self, name: str) -> Cut | None:
         if self.calm:
             return None
-        chance = self._rng.random()
+        chance = self.chance(f"COMMITs of {name}").random()
         for kind, odds in self._odds.items():
             chance -= odds
             if chance >= 0:
@@ -219,10 +163,22 @@ class Nemesis:
             if isinstance(kind, Cut):
                 return kind
             if name in self._cluster.processes and name not in self._busy:
-                self.counts[kind] += 1
-                self._kill(name)
+                self._busy.add(name)
+                self._later(self._kill_now(kind, name))
             break
         return None
+
+    def _struck(self, cut: Cut, name: str) -> None:
+        """One that is held may hold rows that others need."""
+        held = cut in {Cut.HELD_BEFORE, Cut.HELD_AFTER}
+        self._hit(str(cut), microseconds(), None if held else [name], after_s=HELD_S if held else 0.0)
+
+    # --- what can happen: whether anybody was hit ---
+
+    def _hit(self, kind: str, at: int, names: Iterable[str] | None, after_s: float = 0.0) -> bool:
+        until = microseconds() + int(after_s * 1e6)
+        self.hits.append(Hit(kind, at, until, None if names is None else frozenset(names)))
+        return True
 
     def _note(self, text: str) -> None:
         now = datetime.now(UTC).isoformat(" ", "milliseconds")
@@ -232,89 +188,114 @@ class Nemesis:
     def _later(self, job: Awaitable[None]) -> None:
         self._jobs.append(asyncio.ensure_future(job))
 
-    # --- what can happen ---
+    def _one_of(self, names: list[str], rng: Random) -> str | None:
+        """The first that is free, in an order that does not depend on who is."""
+        order = rng.sample(sorted(names), len(names))
+        return next((name for name in order if name not in self._busy), None)
 
-    def _one_of(self, names: list[str]) -> str | None:
-        free = [name for name in names if name not in self._busy]
-        return self._rng.choice(free) if free else None
+    async def _kill_now(self, kind: str, name: str) -> None:
+        await self._kill(kind, name)
 
-    def _kill(self, name: str) -> None:
+    async def _kill(self, kind: str, name: str) -> bool:
         self._note(f"kill {name}")
         self._busy.add(name)
+        at, process = microseconds(), self._cluster.processes[name]
         self._cluster.send(name, signal.SIGKILL)
+        killed = await process.wait() == -signal.SIGKILL
         self._later(self._replace(name))
+        return killed and self._hit(kind, at, [name])
 
     async def _replace(self, name: str) -> None:
         await self._cluster.processes[name].wait()
-        await asyncio.sleep(self._rng.uniform(0.0, 0.5))
+        await asyncio.sleep(self.chance("deaths").uniform(0.0, 0.5))
         await self._cluster.start(name)
         await self._cluster.until_up([name])
         await self._cluster.spare()
         self._note(f"{name} is up again")
         self._busy.discard(name)
 
-    async def _kill_worker(self) -> None:
-        if name := self._one_of(self._cluster.workers):
-            self._kill(name)
+    async def _kill_worker(self, kind: str, rng: Random) -> bool:
+        name = self._one_of(self._cluster.workers, rng)
+        return name is not None and await self._kill(kind, name)
 
-    async def _send_away(self) -> None:
+    async def _kill_caller(self, kind: str, rng: Random) -> bool:
+        name = self._one_of(self._cluster.callers, rng)
+        return name is not None and await self._kill(kind, name)
+
+    async def _send_away(self, kind: str, rng: Random) -> bool:
         """As a deploy does, in the middle of all this."""
-        if name := self._one_of(self._cluster.workers):
-            self._busy.add(name)
-            self._later(self._renew(name))
+        name = self._one_of(self._cluster.workers, rng)
+        if name is None or self._cluster.processes[name].returncode is not None:
+            return False
+        self._busy.add(name)
+        self._later(self._renew(kind, name))
+        return True
 
-    async def _renew(self, name: str) -> None:
+    async def _renew(self, kind: str, name: str) -> None:
         self._note(f"send {name} away")
-        process = self._cluster.processes[name]
+        at, process = microseconds(), self._cluster.processes[name]
         self._cluster.sent_away.add(f"{name}-{process.pid}")
         if bad := await self._cluster.stop([name], LEAVE_S):
             self._cluster.complaints.append(f"sent away, and did not leave in peace: {bad}")
             self._cluster.send(name, signal.SIGKILL)
+        else:
+            self._hit(kind, at, [name])
         await self._replace(name)
 
-    async def _kill_caller(self) -> None:
-        if name := self._one_of(self._cluster.callers):
-            self._kill(name)
+    async def _stop_worker(self, kind: str, rng: Random) -> bool:
+        seconds = rng.uniform(1.2, 2.5) * LEASE_S
+        name = self._one_of(self._cluster.workers, rng)
+        if name is None or not self._cluster.send(name, signal.SIGSTOP):
+            return False
+        self._busy.add(name)
+        self._later(self._suspend(kind, name, seconds))
+        return True
 
-    async def _stop_worker(self) -> None:
-        if name := self._one_of(self._cluster.workers):
-            self._busy.add(name)
-            self._later(self._suspend(name, self._rng.uniform(1.2, 2.5) * LEASE_S))
-
-    async def _suspend(self, name: str, seconds: float) -> None:
+    async def _suspend(self, kind: str, name: str, seconds: float) -> None:
+        """Counts if it has stood still for longer than its lease. What it had locked stays so."""
         self._note(f"stop {name} for {seconds:.1f} s")
-        self._cluster.send(name, signal.SIGSTOP)
+        at = microseconds()
         await asyncio.sleep(seconds)
+        if self._cluster.stands_still(name) and microseconds() - at > LEASE_S * 1e6:
+            self._hit(kind, at, None)
         self._cluster.send(name, signal.SIGCONT)
         self._busy.discard(name)
 
-    async def _end_sessions(self) -> None:
-        count = self._rng.choice((1, 1, 3, 100))
+    async def _end_sessions(self, kind: str, rng: Random) -> bool:
+        count, at = rng.choice((1, 1, 3, 100)), microseconds()
+        ended: list[str] = []
         with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
             connection = await asyncpg.connect(self._cluster.url, timeout=5)
             try:
-                await connection.execute(
-                    "SELECT pg_terminate_backend(pid) FROM (SELECT pid FROM pg_stat_activity WHERE pid <> "
-                    "pg_backend_pid() AND backend_type = 'client backend' ORDER BY random() LIMIT $1) AS found",
-                    count,
-                )
+                there = await connection.fetch(_SESSIONS)
+                for pid, name in rng.sample(there, min(count, len(there))):
+                    if await connection.fetchval("SELECT pg_terminate_backend($1)", pid):
+                        ended.append(name)
             finally:
                 await connection.close()
+        return bool(ended) and self._hit(kind, at, ended)
 
-    async def _restart_server(self) -> None:
+    async def _restart_server(self, kind: str, _: Random) -> bool:
+        at, before = microseconds(), self._cluster.server.pid
         await asyncio.to_thread(self._cluster.server.restart, "immediate")
+        return self._cluster.server.pid != before and self._hit(kind, at, None)
 
-    async def _kill_server(self) -> None:
+    async def _kill_server(self, kind: str, rng: Random) -> bool:
+        at, before = microseconds(), self._cluster.server.pid
         await asyncio.to_thread(self._cluster.server.kill)
-        await asyncio.sleep(self._rng.uniform(0.0, 0.5))
+        await asyncio.sleep(rng.uniform(0.0, 0.5))
         await asyncio.to_thread(self._cluster.server.start)
+        return self._cluster.server.pid != before and self._hit(kind, at, None)
 
-    async def _cut_connections(self) -> None:
+    async def _cut_connections(self, kind: str, rng: Random) -> bool:
         """All of one process, or all there are."""
-        self._cluster.proxy.cut_all(self._rng.choice([*self._cluster.processes, None]))
+        name = rng.choice([*sorted(self._cluster.processes), None])
+        at, count = microseconds(), self._cluster.proxy.cut_all(name)
+        return count > 0 and self._hit(kind, at, None if name is None else [name])
 
-    async def _block(self) -> None:
+    async def _block(self, kind: str, rng: Random) -> bool:
         """Sometimes for longer than a lease."""
+        at = microseconds()
         self._cluster.proxy.block()
-        await asyncio.sleep(self._rng.choice((0.1, 0.5, 1.2 * LEASE_S)))
-        self._cluster.proxy.heal()
+        await asyncio.sleep(rng.choice((0.1, 0.5, 1.2 * LEASE_S)))
+        return self._cluster.proxy.heal() > 0 and self._hit(kind, at, None)

@@ -11,14 +11,16 @@ import logging
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 from holdfast.errors import HoldfastError
-from holdfast.testing.simulation.programs import LEDGER
+from holdfast.testing.simulation import programs
 from tests.faults.chaos import broken_store
-from tests.faults.chaos.app import Book, FileLedger, work
+from tests.faults.chaos.app import Book, Everywhere, FileLedger, work
 from tests.faults.chaos.caller import call_all
+from tests.faults.chaos.metronome import BEAT_S
 
 
 def main(options: dict[str, Any]) -> int:
@@ -28,12 +30,17 @@ def main(options: dict[str, Any]) -> int:
         os.dup2(log.fileno(), 2)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     broken_store.from_environment()
-    LEDGER.set(FileLedger(Book(folder / f"{name}-{os.getpid()}.ledger")))  # type: ignore[arg-type]  # the same methods
+    book = Book(folder / f"{name}-{os.getpid()}.ledger")
+    programs.LEDGER = Everywhere(FileLedger(book))  # type: ignore[assignment]  # the same methods
 
     async def run() -> None:
         stop = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-        await (work if name.startswith("worker") else call_all)(options, stop)
+        pulse = asyncio.ensure_future(feel_pulse(book))
+        try:
+            await (work if name.startswith("worker") else call_all)(options, stop)
+        finally:
+            pulse.cancel()
 
     try:
         asyncio.run(run())
@@ -41,6 +48,17 @@ def main(options: dict[str, Any]) -> int:
         logging.getLogger("chaos").exception("ended by an error")
         return 1
     return 0
+
+
+async def feel_pulse(book: Book) -> None:
+    """Write down when this process did not come to run: what it has missed then was the machine's doing."""
+    last = time.monotonic_ns() // 1000
+    while True:
+        await asyncio.sleep(BEAT_S)
+        now = time.monotonic_ns() // 1000
+        if now > last + 3 * BEAT_S * 1e6:
+            book.write("stalled", last)
+        last = now
 
 
 if __name__ == "__main__":

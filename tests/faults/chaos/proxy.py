@@ -1,7 +1,7 @@
 """A TCP proxy in front of a PostgreSQL server that knows one thing of its language: a COMMIT when it sees one.
 
 Whoever has it asked decides at each COMMIT what is to happen to it: passed on, lost on its way, done but never
-answered. The proxy runs on the loop of the test and counts what it did.
+answered. The proxy runs on the loop of the test and counts what it has really done, not what it was told to do.
 """
 
 from __future__ import annotations
@@ -44,8 +44,11 @@ class Proxy:
         self.choose: Choose = choose
         self.before_cut: Callable[[], Awaitable[None]] | None = None
         """What is to happen between a COMMIT that is cut while it runs and the cut."""
+        self.struck: Callable[[Cut, str], None] | None = None
+        """Told of every cut when it has happened, with the application name."""
         self.counts: Counter[str] = Counter()
         self.commits = 0
+        self.delayed = 0
         self._links: set[_Link] = set()
         self._flowing = asyncio.Event()
         self._flowing.set()
@@ -76,20 +79,32 @@ class Proxy:
 
     def block(self) -> None:
         """Nothing passes any more until `heal`; what is sent meanwhile arrives then."""
+        self.delayed = 0
         self._flowing.clear()
 
-    def heal(self) -> None:
+    def heal(self) -> int:
+        """How many had something to send, or wanted to connect, and had to wait."""
         self._flowing.set()
+        return self.delayed
 
     async def until_open(self) -> None:
-        await self._flowing.wait()
+        if not self._flowing.is_set():
+            self.delayed += 1
+            await self._flowing.wait()
+
+    @property
+    def held(self) -> int:
+        """Connections that are there, and on which nothing passes any more."""
+        return sum(link.is_held for link in self._links)
 
     def at_commit(self, name: str) -> Cut | None:
         self.commits += 1
-        cut = self.choose(name)
-        if cut is not None:
-            self.counts[cut] += 1
-        return cut
+        return self.choose(name)
+
+    def strike(self, cut: Cut, name: str) -> None:
+        self.counts[cut] += 1
+        if self.struck is not None:
+            self.struck(cut, name)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         link = _Link(self, reader, writer)
@@ -111,6 +126,7 @@ class _Link:
         self._cut: Cut | None = None
         self._over = asyncio.Event()
         self.name = ""
+        self.is_held = False
         task = asyncio.current_task()
         assert task is not None, "a connection has a task of its own"
         self.task = task
@@ -183,8 +199,10 @@ class _Link:
     async def _commit(self, message: bytes, writer: asyncio.StreamWriter) -> bool:
         self._cut = self._proxy.at_commit(self.name)
         if self._cut is Cut.BEFORE:
+            self._proxy.strike(self._cut, self.name)
             return True
         if self._cut is Cut.HELD_BEFORE:
+            self._hold(self._cut)
             await self._over.wait()
             return True
         writer.write(message)
@@ -194,8 +212,13 @@ class _Link:
                 await self._proxy.before_cut()
             writer.close()  # what was written still arrives
             self._client[1].transport.abort()
+            self._proxy.strike(self._cut, self.name)
             return True
         return False
+
+    def _hold(self, cut: Cut) -> None:
+        self.is_held = True
+        self._proxy.strike(cut, self.name)
 
     async def _down(self) -> None:
         assert self._server is not None
@@ -204,9 +227,10 @@ class _Link:
             while chunk := await reader.read(_CHUNK):
                 await self._proxy.until_open()
                 if self._cut is Cut.AFTER:
+                    self._proxy.strike(self._cut, self.name)
                     return  # this is the answer to the COMMIT
-                if self._cut is not None:
-                    await self._over.wait()
-                    return
-                writer.write(chunk)
-                await writer.drain()
+                if self._cut is Cut.HELD_AFTER and not self.is_held:
+                    self._hold(self._cut)
+                if self._cut is None:
+                    writer.write(chunk)
+                    await writer.drain()
