@@ -20,6 +20,7 @@ import asyncpg
 import pytest
 
 from holdfast import Engine, Status
+from holdfast.frontends.python.definitions import Registry
 from holdfast.model.events import encode_body
 from holdfast.model.executions import Execution
 from holdfast.testing.histories import export_history
@@ -63,8 +64,9 @@ EMPTY = ("ready", "tasks", "timers", "subscriptions", "workers")
 
 def test_workers_know_every_task_and_workflow_of_the_simulation():
     """A program may ask for any of them; what no worker takes is waited for in vain."""
-    assert {known.fn for known in REGISTRY.tasks} < set(app.TASKS)
-    assert {known.fn for known in REGISTRY.workflows} < set(app.WORKFLOWS)
+    known = Registry(app.WORKFLOWS, app.TASKS)
+    assert set(REGISTRY.tasks) < set(known.tasks)
+    assert set(REGISTRY.workflows) < set(known.workflows)
 
 
 @pytest.mark.slow

@@ -36,7 +36,7 @@ from holdfast.errors import (
     Unavailable,
 )
 from holdfast.testing.simulation import programs
-from holdfast.testing.simulation.programs import ATTEMPTS, REGISTRY
+from holdfast.testing.simulation.programs import ATTEMPTS
 
 LEASE_S = 2.0
 PER_RUN = 5
@@ -204,8 +204,8 @@ async def errand(ctx: WorkflowContext, order: dict[str, Any]) -> list[str]:
 
 
 # The simulation's first, whatever it has: a program of its may ask for any of them.
-WORKFLOWS = (*(known.fn for known in REGISTRY.workflows), bag, transfer, errand)
-TASKS = (*(known.fn for known in REGISTRY.tasks), move, chore)
+WORKFLOWS = (*programs.WORKFLOWS, bag, transfer, errand)
+TASKS = (*programs.TASKS, move, chore)
 
 
 # --- roles --------------------------------------------------------------------------------------------------------

@@ -36,11 +36,10 @@ OPS = [["step", "s1", 0, 0], ["receive", "a"], ["sleep", 0.01], ["broadcast", "x
 
 
 @pytest.fixture
-async def sound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+async def sound(tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch) -> Run:
     """A small run with something of most kinds in it, in this process, without a fault."""
     monkeypatch.setattr(programs, "LEDGER", Everywhere(FileLedger(Book(tmp_path / "worker1-1.ledger"))))
-    url = f"sqlite:///{tmp_path}/holdfast.db"
-    async with Engine(url, workflows=WORKFLOWS, tasks=TASKS, config=QUICK) as engine:
+    async with Engine(database_url, workflows=WORKFLOWS, tasks=TASKS, config=QUICK) as engine:
         caller = Caller(engine.client, Book(tmp_path / "caller1.calls"), "1", "caller1", asyncio.Event())
         await _call_all(caller, engine)
         await until(lambda: _all_closed(engine))

@@ -270,7 +270,9 @@ _OPS: dict[str, Any] = {
     "guard": _guard,
 }
 
-REGISTRY = Registry([plan, Asked], [job, deaf])
+WORKFLOWS = (plan, Asked)
+TASKS = (job, deaf)
+REGISTRY = Registry(WORKFLOWS, TASKS)
 
 # Lines of Holdfast's own code are passed over; here they are the user's.
 lines._LABELS[plan.__code__.co_filename] = "programs.py"  # noqa: SLF001 - there is no other way to say so
