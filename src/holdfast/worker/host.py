@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable
+from contextvars import Context
 from typing import Any, ClassVar
 
 from holdfast.config import WorkerConfig
@@ -36,6 +37,7 @@ class Host:
 
     __slots__ = (
         "config",
+        "context",
         "draining",
         "gone",
         "held",
@@ -76,6 +78,9 @@ class Host:
         self.held = 0
         self.nothing_held: asyncio.Event
         self.loop: asyncio.AbstractEventLoop
+        self.context: Context
+        """What bodies run in a copy of: the context in which the worker was started. Whoever wakes it (a commit, a
+        thread, the body before) has another, or none."""
         self.threads: BodyThreads
         self.gone: Callable[[str], None]
         """To be called when nothing is left of an execution here."""

@@ -44,7 +44,7 @@ class RunningStep:
         self._attempt = 1
         self.request = request
         self._stopped = False
-        self._task = host.loop.create_task(self._run())
+        self._task = host.loop.create_task(self._run(), context=host.context.copy())
 
     @property
     def job(self) -> asyncio.Task[None]:

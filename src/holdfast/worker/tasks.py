@@ -136,7 +136,8 @@ class TaskRunner:
         self._idle.clear()
         if work.timeouts.heartbeat_s is not None:
             self.on_heartbeat_limit()
-        running.job = self._host.loop.create_task(self._run(running), name=f"task {work.kind}")
+        host = self._host
+        running.job = host.loop.create_task(self._run(running), name=f"task {work.kind}", context=host.context.copy())
 
     def stop(self, stop: TaskStop) -> None:
         """The attempt no longer counts: cancel an async body, flag a body in a thread."""

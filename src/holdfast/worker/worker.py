@@ -9,6 +9,7 @@ import socket
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import copy_context
 from itertools import islice
 
 from holdfast.config import WorkerConfig
@@ -112,6 +113,7 @@ class Worker:
     async def start(self) -> None:
         host = self._host
         host.loop = asyncio.get_running_loop()
+        host.context = copy_context()
         host.rested = self._evict
         host.gone = self._forget
         host.threads = BodyThreads(host.config.task_threads)
