@@ -154,6 +154,7 @@ class SimulatedWorker(Worker):
     async def start(self) -> None:
         host = self._host
         host.loop = asyncio.get_running_loop()
+        host.context = copy_context()
         host.rested = self._evict
         host.gone = self._forget
         host.threads = BodyThreads(1)
