@@ -204,9 +204,9 @@ def test_a_portion_has_as_many_events_as_go_at_once():
 async def count_events(url, execution_id):
     """All there are, whether anybody could find them or not."""
     if url.startswith("sqlite"):
-        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as file:
             sql = "SELECT count(*) FROM holdfast_events WHERE execution_id = ?"
-            return connection.execute(sql, (execution_id,)).fetchone()[0]
+            return file.execute(sql, (execution_id,)).fetchone()[0]
     connection = await asyncpg.connect(url)
     try:
         return await connection.fetchval("SELECT count(*) FROM holdfast_events WHERE execution_id = $1", execution_id)

@@ -54,7 +54,7 @@ DELETE FROM holdfast_workflow_keys WHERE (org, workflow_id, execution_id) IN (VA
 -- name: closed_page
 -- Executions in the order they were closed in, how many events they have, and open children.
 SELECT id, closed_at, last_seq, open_children FROM holdfast_executions
-WHERE closed_at >= ?1 AND closed_at < ?3 AND (closed_at, id) > (?1, ?2) ORDER BY closed_at, id LIMIT ?4;
+WHERE (closed_at, id) > (?, ?) AND closed_at < ? ORDER BY closed_at, id LIMIT ?;
 
 -- name: leave
 -- Executions that leave their events behind.
