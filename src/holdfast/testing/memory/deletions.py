@@ -38,7 +38,7 @@ def _purge(database: MemoryDatabase, org: str, page: int) -> None:
 
 def _clear(database: MemoryDatabase, found: list[str], page: int) -> None:
     for key in found:
-        events = database.events[key]
+        events = database.events.setdefault(key, {})
         for seq in sorted(events, reverse=True)[:page]:
             del events[seq]
             page -= 1
