@@ -195,6 +195,44 @@ async def test_a_migration_outside_a_transaction_must_be_repeatable(connect):
         await apply(connect, "db", [FIRST, once])
 
 
+async def test_a_rule_is_asked_for_again_and_again_too(connect, monkeypatch):
+    """Statement by statement, each with the short patience of a whole migration."""
+    rule = Migration(
+        2,
+        "0002_rule",
+        "-- no transaction\n"
+        "ALTER TABLE first DROP CONSTRAINT IF EXISTS positive, ADD CONSTRAINT positive CHECK (id > 0) NOT VALID;\n"
+        "ALTER TABLE first VALIDATE CONSTRAINT positive;",
+    )
+    monkeypatch.setattr(migrate, "_LIMITS", "SET LOCAL lock_timeout = '20ms'")
+    await apply(connect, "db", [FIRST])
+    async with connect() as user:
+        transaction = user.transaction()
+        await transaction.start()
+        await user.execute("INSERT INTO first VALUES (1)")
+        applying = asyncio.create_task(apply(connect, "db", [FIRST, rule]))
+        async with connect() as other:
+            await until(lambda: other.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"))
+            await other.execute("INSERT INTO first VALUES (2)")  # behind the one who waits, but not for long
+        assert not applying.done()
+        await transaction.commit()
+        assert [rule] == await applying
+        with pytest.raises(asyncpg.CheckViolationError):
+            await user.execute("INSERT INTO first VALUES (0)")
+
+
+async def test_those_that_ship_can_be_applied_again_after_they_were_interrupted(connect):
+    """Outside a transaction, what was done stays done: all of their statements find it there."""
+    await apply(connect, "db")
+    again = [migration for migration in migrations() if not migration.in_transaction]
+    assert again
+    async with connect() as connection:
+        sql = "DELETE FROM holdfast_schema_version WHERE version >= $1"
+        await connection.execute(sql, again[0].version)
+        await connection.execute("DROP INDEX holdfast_executions_closed")
+    assert list(migrations()[again[0].version - 1 :]) == await apply(connect, "db")
+
+
 async def test_a_table_in_use_is_asked_for_again_and_again(connect, monkeypatch):
     """Whoever works with it is held up for a short time only, and the migration is applied in the end."""
     monkeypatch.setattr(migrate, "_LIMITS", "SET LOCAL lock_timeout = '20ms'")

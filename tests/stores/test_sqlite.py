@@ -29,6 +29,7 @@ from tests.conftest import until
 
 QUICK = StoreConfig(synchronous="normal")
 HOT = {
+    "deletions": ("closed_page", "last_events_of"),
     "events": ("page", "last", "unread", "given", "by_seq"),
     "executions": (
         "by_id",

@@ -1,8 +1,8 @@
-"""How long closed executions are kept: walks them in the order of their ids, a page after another.
+"""How long closed executions are kept: walks them in the order they were closed in, a page after another.
 
-Ids begin with the time they were made at, so the walk ends at the first that are too young, and passes only those that
-are open or were closed lately. It needs no index, and no state in the database: several processes may walk at the same
-time, and take what the others have not.
+The walk reads those that are over and no others, and several processes may walk at the same time: each takes what the
+others have not. What a removed execution has left behind is noted in the database: a process that dies leaves the rest
+to the next one, also to one that keeps everything.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from holdfast.engine.upkeep.remove_closed import Over, RemoveClosed
+from holdfast.engine.upkeep.remove_closed import EVENTS_AT_ONCE, Clear, Over, RemoveClosed
 from holdfast.model.values import MICRO
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 PAGE: Final = 1_000
 AT_ONCE: Final = 200
-EVENTS_AT_ONCE: Final = 2_000
 
 log = logging.getLogger("holdfast.engine")
 
@@ -31,8 +30,11 @@ class Retention:
         self._removed = 0
 
     async def page(self) -> bool:
-        """Remove those of the next page that are due; whether there is another page."""
+        """Remove a page of what was left behind, or those of the next page that are due; whether there is more."""
         engine, keep_s = self._engine, self._engine.config.closed_retention_s
+        if await engine.store.has_remains():
+            await engine.queue.submit(Clear(None))
+            return True
         if keep_s is None:
             return False
         before = engine.store.clock() - int(max(keep_s, 0.0) * MICRO)
@@ -43,14 +45,16 @@ class Retention:
         if page.after is None and self._removed:
             log.info("removed %s executions that were closed more than %g s ago", f"{self._removed:,}", keep_s)
             self._removed = 0
-        return page.after is not None
+        return page.after is not None or await engine.store.has_remains()
 
 
 def _portions(found: Iterable[tuple[str, int]]) -> Iterator[tuple[str, ...]]:
-    """As many as one transaction removes without making others wait for long."""
+    """As many as one transaction removes without making others wait for long; a long history is not removed with its
+    execution."""
     ids: list[str] = []
     events = 0
-    for execution_id, count in found:
+    for execution_id, last_seq in found:
+        count = last_seq if last_seq <= EVENTS_AT_ONCE else 0
         if ids and (len(ids) >= AT_ONCE or events + count > EVENTS_AT_ONCE):
             yield tuple(ids)
             ids, events = [], 0

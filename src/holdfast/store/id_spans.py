@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
-from holdfast.store.protocol import ClosedPage, ExecutionQuery
+from holdfast.store.protocol import ExecutionQuery
 
 AFTER_ALL_IDS: Final = "\U0010ffff"
 _BEFORE_ALL_IDS: Final = ""
@@ -21,17 +20,6 @@ def id_span(query: ExecutionQuery) -> tuple[str, str]:
     if query.workflow_id is None and query.created_before is not None:
         last = min(last, _id_of(query.created_before // 1_000 + 1 + _ASTRAY_MS))
     return first, last
-
-
-def before_id(instant: int) -> str:
-    """Ids made before an instant are below this one."""
-    return _id_of(instant // 1_000)
-
-
-def closed_page(rows: Sequence[Any], before: int, limit: int) -> ClosedPage:
-    """From rows of id, closed_at, last_seq and open_children, in the order of their ids."""
-    over = [(row[0], row[2]) for row in rows if row[1] is not None and row[1] < before and not row[3]]
-    return ClosedPage(over, rows[-1][0] if len(rows) >= limit else None)
 
 
 def _id_of(ms: int) -> str:

@@ -45,6 +45,7 @@ from holdfast.model.messages import (
     TriggerRow,
 )
 from holdfast.model.pauses import Pause, PauseKey
+from holdfast.store.closed_pages import ClosedPage
 
 Clock = Callable[[], int]
 TaskKey = tuple[str, int]
@@ -297,7 +298,10 @@ class Changes(msgspec.Struct):
     """Remove about so many rows of these orgs, after everything else; never their names and records of acts."""
     finished_deletions: list[str] = field(default_factory=list)
     removed: dict[str, Execution] = field(default_factory=dict)
-    """Executions that go with everything they have, after everything else. Workflow ids that point at them go, too."""
+    remains: set[str] = field(default_factory=set)
+    cleared: int = 0
+    """`removed` executions go with everything they have, after everything else, and so do workflow ids that point at
+    them. Those in `remains` leave their events behind: about so many of such events are `cleared`."""
     deleted_requests: list[tuple[str, str]] = field(default_factory=list)
     """Removed before `requests` are written: a key may be used again at once."""
 
@@ -403,13 +407,6 @@ class Vitals(msgspec.Struct, frozen=True, kw_only=True):
     readers: int
     reads: int = 0
     hints_healthy: bool | None = None
-
-
-class ClosedPage(msgspec.Struct, frozen=True):
-    """Closed executions with the number of their events. The next page begins `after` this; None: there is none."""
-
-    executions: list[tuple[str, int]]
-    after: str | None
 
 
 class Store(Protocol):
@@ -561,8 +558,12 @@ class Store(Protocol):
         ...
 
     async def closed_page(self, before: int, after: str, limit: int) -> ClosedPage:
-        """Of the next `limit` executions after an id, those that were closed before this instant and have no open
-        children. Only ids made before it are looked at."""
+        """Of the next `limit` executions after a place that were closed before this instant, those without open
+        children: the ones closed first come first. The first page is after ''."""
+        ...
+
+    async def has_remains(self) -> bool:
+        """Whether there are events of executions that were removed."""
         ...
 
     async def pauses(self) -> list[Pause]:

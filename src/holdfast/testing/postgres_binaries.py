@@ -63,6 +63,15 @@ def find_binaries() -> Path:
     )
 
 
+def all_binaries() -> dict[int, Path]:
+    """The folders of all major versions that are to be had, in the same order of places."""
+    found: dict[int, Path] = {}
+    for folder in _candidates():
+        if _has_programs(folder):
+            found.setdefault(major_version(folder), folder)
+    return found
+
+
 def major_version(binaries: Path) -> int:
     """15 for PostgreSQL 15.18."""
     said = subprocess.run([binaries / "postgres", "--version"], capture_output=True, text=True, check=True).stdout

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from holdfast import Status, WorkflowContext, errors, workflow
+from holdfast.engine.turns.checks import refusal_of
+from holdfast.model import commands as c
 from holdfast.model import events as e
 from holdfast.testing import invariants
 from tests.conftest import OpenEngine, until
@@ -376,3 +378,13 @@ async def test_too_deep(engine: OpenEngine):
 
     opened = await engine(workflows=[deeper])
     assert 100 == await (await opened.client.start_workflow(deeper)).result()
+
+
+@pytest.mark.parametrize("field", ["on_parent_close", "if_running"])
+def test_a_worker_cant_ask_for_a_fate_that_nobody_knows(field: str):
+    """It would be found out when the parent closes, by whoever looks after all executions."""
+    asked: dict[str, Any] = {"child_no": 1, "child_execution_id": "c", "kind": "k", field: "NONSENSE"}
+    refusal = refusal_of([c.Turn(up_to=1, commands=(c.StartChild(**asked),))])
+
+    assert refusal is not None
+    assert field == refusal.field

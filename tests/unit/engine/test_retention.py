@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import sqlite3
+import sys
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 
+import asyncpg
 import pytest
 
 from holdfast import WorkflowContext, task, workflow
 from holdfast.engine import retention
+from holdfast.engine.upkeep import remove_closed
 from holdfast.engine.upkeep.remove_closed import RemoveClosed
 from holdfast.errors import NotFound
 from tests.conftest import QUICK, until
@@ -187,6 +193,123 @@ async def test_pages_are_small_and_shared(engine, monkeypatch):
     assert 3 == largest
 
 
-def test_one_long_history_is_a_portion_of_its_own():
-    found = [("a", 10), ("b", 5_000), ("c", 1_990), ("d", 10), ("e", 1)]
-    assert [("a",), ("b",), ("c", "d"), ("e",)] == list(retention._portions(found))
+def test_a_portion_has_as_many_events_as_go_at_once():
+    """A history that is longer does not go with its execution, and counts for nothing."""
+    found = [("a", 10), ("b", 5_000), ("c", 1_990), ("d", 1), ("e", 1_999), ("f", 2_001)]
+    assert [("a", "b", "c"), ("d", "e", "f")] == list(retention._portions(found))
+
+
+async def count_events(url, execution_id):
+    """All there are, whether anybody could find them or not."""
+    if url.startswith("sqlite"):
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as file:
+            sql = "SELECT count(*) FROM holdfast_events WHERE execution_id = ?"
+            return file.execute(sql, (execution_id,)).fetchone()[0]
+    connection = await asyncpg.connect(url)
+    try:
+        return await connection.fetchval("SELECT count(*) FROM holdfast_events WHERE execution_id = $1", execution_id)
+    finally:
+        await connection.close()
+
+
+async def long_life(client, workflow_id):
+    """A closed execution with a history of more than thirty events."""
+    handle = await client.start_workflow(waits, workflow_id=workflow_id)
+    for number in range(30):
+        await handle.signal("noise", number)
+    await handle.terminate()
+    return handle
+
+
+async def assert_gone(client, handle, workflow_id):
+    """As if it had never been."""
+    with pytest.raises(NotFound):
+        await client.history(handle.id)
+    with pytest.raises(NotFound):
+        await client.find_workflow(workflow_id)
+    assert [] == list((await client.list_workflows()).items)
+    assert [] == await client.dead_letters()
+
+
+async def test_a_long_history_goes_in_pages_and_is_never_seen_in_part(engine, database_url, monkeypatch):
+    """Its execution goes first. Each page is removed by another process, none of which has been told to remove
+    anything."""
+    monkeypatch.setattr(remove_closed, "EVENTS_AT_ONCE", 10)
+    running = await engine(**ALL, config=AT_ONCE)
+    handle = await long_life(running.client, "w")
+    whole = await count_events(database_url, handle.id)
+
+    async def begun():
+        await running._local.upkeep.remove_closed()
+        return await running.storage.has_remains()
+
+    await until(begun)
+    await running.shutdown()
+    left = [await count_events(database_url, handle.id)]
+    while left[-1]:
+        other = await engine(**ALL)
+        await assert_gone(other.client, handle, "w")
+        await other._local.upkeep.remove_closed()
+        await other.shutdown()
+        left.append(await count_events(database_url, handle.id))
+
+    assert [*range(whole, 0, -10), 0] == left
+    assert not await (await engine(**ALL)).storage.has_remains()
+
+
+# Removes pages until it is killed in the middle of the third, before the commit.
+KILLED = """
+import asyncio, os, signal, sys
+from holdfast import Engine, EngineConfig
+from holdfast.engine.upkeep import remove_closed
+from holdfast.store.postgres import deletions as postgres, write as postgres_write
+from holdfast.store.sqlite import deletions as sqlite
+
+remove_closed.EVENTS_AT_ONCE = 10
+pages = 0
+
+def counted():
+    global pages
+    pages += 1
+    if pages == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+async def clear(*args, clear=postgres.clear):
+    await clear(*args)
+    counted()
+
+def clear_file(*args, clear=sqlite._clear):
+    clear(*args)
+    counted()
+
+postgres_write.clear, sqlite._clear = clear, clear_file
+
+async def main():
+    async with Engine(sys.argv[1], config=EngineConfig(closed_retention_s=0.0)) as engine:
+        while True:
+            await engine._local.upkeep.remove_closed()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.slow
+async def test_who_is_killed_half_way_leaves_the_rest_to_the_next(engine, database_url, monkeypatch):
+    """What was under way did not happen, what was committed did, and nobody sees a part of it."""
+    running = await engine(**ALL)
+    handle = await long_life(running.client, "w")
+    whole = await count_events(database_url, handle.id)
+    child = await asyncio.create_subprocess_exec(sys.executable, "-c", KILLED, database_url)
+    assert -signal.SIGKILL == await asyncio.wait_for(child.wait(), 60)
+
+    assert whole - 20 == await count_events(database_url, handle.id)
+    await assert_gone(running.client, handle, "w")
+    monkeypatch.setattr(remove_closed, "EVENTS_AT_ONCE", 10)
+    await until(partial(cleared, running))
+    assert 0 == await count_events(database_url, handle.id)
+
+
+async def cleared(running):
+    """PostgreSQL may take a moment to notice that a client is gone."""
+    await sweep(running)
+    return not await running.storage.has_remains()

@@ -18,7 +18,7 @@ import pytest
 from holdfast.errors import InvalidRequest, PostgresNotFound, PostgresNotStarted
 from holdfast.testing import postgres_binaries
 from holdfast.testing.postgres import LocalPostgres, _children_of, _processes
-from holdfast.testing.postgres_binaries import find_binaries, major_version
+from holdfast.testing.postgres_binaries import all_binaries, find_binaries, major_version
 from holdfast.testing.postgres_databases import SpareDatabases, url_of
 from tests.conftest import until
 
@@ -218,6 +218,19 @@ def test_a_named_folder_comes_first(tmp_path, monkeypatch):
         (tmp_path / name).touch(0o755)
     monkeypatch.setenv("HOLDFAST_POSTGRES_BIN", str(tmp_path))
     assert find_binaries() == tmp_path
+
+
+def test_all_versions_are_found(tmp_path, monkeypatch):
+    """The first of each major version, in the order of places."""
+    for name, version in (("a", "15.18"), ("b", "18.4"), ("c", "15.2")):
+        (folder := tmp_path / name).mkdir()
+        (folder / "initdb").touch(0o755)
+        (folder / "postgres").write_text(f"#!/bin/sh\necho 'postgres (PostgreSQL) {version}'\n")
+        (folder / "postgres").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "a"))
+    monkeypatch.setattr(postgres_binaries, "INSTALLED_IN", (str(tmp_path / "b"), str(tmp_path / "c")))
+    monkeypatch.setattr(postgres_binaries, "WHEEL", "no_such_wheel")
+    assert {15: tmp_path / "a", 18: tmp_path / "b"} == all_binaries()
 
 
 def test_links_on_the_path_lead_to_the_folder_of_the_programs(tmp_path, monkeypatch):

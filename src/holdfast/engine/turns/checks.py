@@ -16,11 +16,13 @@ from holdfast.model import commands as c
 from holdfast.model.messages import SubscriptionKind
 from holdfast.model.names import check_name
 from holdfast.model.shapes import check_shape
-from holdfast.model.values import Delivery
+from holdfast.model.values import Delivery, IfRunning, ParentClose
 
 _KINDS = frozenset(str(kind) for kind in SubscriptionKind)
 _TOO_LARGE = 2**62
 _DELIVERIES = frozenset(str(delivery) for delivery in Delivery)
+_FATES = frozenset(str(fate) for fate in ParentClose)
+_IF_RUNNING = frozenset(str(choice) for choice in IfRunning)
 
 
 def refusal_of(turns: Iterable[c.Turn]) -> InvalidRequest | None:
@@ -34,6 +36,11 @@ def refusal_of(turns: Iterable[c.Turn]) -> InvalidRequest | None:
     except InvalidRequest as refusal:
         return refusal
     return None
+
+
+def _check_child(command: c.StartChild) -> None:
+    _check_choice(command.on_parent_close, _FATES, "on_parent_close")
+    _check_choice(command.if_running, _IF_RUNNING, "if_running")
 
 
 def _check_publish(command: c.Publish) -> None:
@@ -72,6 +79,7 @@ def _check_choice(value: str, known: frozenset[str], field: str) -> None:
 
 
 _CHECKS: dict[type[Any], Callable[[Any], None]] = {
+    c.StartChild: _check_child,
     c.StartWait: _check_wait,
     c.Publish: _check_publish,
     c.ThrowBroadcast: _check_broadcast,

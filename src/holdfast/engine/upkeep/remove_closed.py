@@ -1,13 +1,20 @@
-"""Remove executions that have been closed for long: heads, histories, dead letters, promises, everything."""
+"""Remove executions that have been closed for long: heads, histories, dead letters, promises, everything.
+
+The head goes first: without it nothing of the execution is found. A history that is too long for one transaction stays
+behind then, and `Clear` removes it page by page.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.model.executions import Execution
 from holdfast.store.protocol import LoadPlan
+
+EVENTS_AT_ONCE: Final = 2_000
+"""As many as one transaction removes without making others wait for long."""
 
 
 class Over(NamedTuple):
@@ -44,7 +51,21 @@ class RemoveClosed(Operation[Over, int]):
 def _remove(ws: Workspace, execution: Execution) -> None:
     """What comes after it in the same batch does not find it any more."""
     ws.changes.removed[execution.id] = execution
+    if execution.last_seq > EVENTS_AT_ONCE:
+        ws.changes.remains.add(execution.id)
     del ws.loaded.executions[execution.id]
     key = execution.org, execution.workflow_id
     if ws.loaded.workflow_keys.get(key) == execution.id:
         del ws.loaded.workflow_keys[key]
+
+
+class Clear(Operation[None, None]):
+    """Remove a page of what executions have left behind, whoever has removed them."""
+
+    __slots__ = ()
+
+    def plan(self, plan: LoadPlan) -> None:
+        """Nothing is loaded: nobody else can change it."""
+
+    def decide(self, ws: Workspace) -> None:
+        ws.changes.cleared = EVENTS_AT_ONCE

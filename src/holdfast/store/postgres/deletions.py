@@ -1,15 +1,19 @@
 """Removing executions with all they have, and orgs: a page in each transaction, first what their executions have, then
-these, then what is left."""
+these, then what is left.
+
+An execution that was closed long ago goes at once but for its events, if these are many: no reader finds them without
+the head, and a row of `holdfast_remains` says that they are there until the last of them is gone.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
-from holdfast.store import id_spans
+from holdfast.store.closed_pages import ClosedPage, closed_after, page_of
 from holdfast.store.postgres.planning import by_keys
 from holdfast.store.postgres.statements import Connection, columns, statement
 from holdfast.store.postgres.writing import Writing
-from holdfast.store.protocol import Changes, ClosedPage
+from holdfast.store.protocol import Changes
 
 _EXECUTIONS_OF = statement("deletions", "executions_of")
 _OWNED: Final = tuple(
@@ -31,6 +35,12 @@ _EXECUTIONS = statement("deletions", "executions")
 _ALL_EVENTS_OF = statement("deletions", "all_events_of")
 _WORKFLOW_KEYS_OF = statement("deletions", "workflow_keys_of")
 _CLOSED_PAGE = statement("deletions", "closed_page")
+_LEAVE = statement("deletions", "leave")
+_REMAINS = statement("deletions", "remains")
+_LAST_EVENTS_OF = statement("deletions", "last_events_of")
+_SHORTEN = statement("deletions", "shorten")
+_CLEARED = statement("deletions", "cleared")
+_HAS_REMAINS = statement("deletions", "has_remains")
 _OF_ORG: Final = tuple(
     statement("deletions", name)
     for name in (
@@ -62,10 +72,29 @@ async def purge_orgs(connection: Connection, changes: Changes) -> None:
 async def remove(connection: Connection, changes: Changes) -> None:
     """Executions that were closed long ago."""
     ids = sorted(changes.removed)
-    for sql in (*_OWNED, _ALL_EVENTS_OF, _EXECUTIONS):
+    for sql in (*_OWNED, _EXECUTIONS):
         await connection.execute(sql, ids)
+    await connection.execute(_ALL_EVENTS_OF, [key for key in ids if key not in changes.remains])
+    left = [(head.id, head.org, head.last_seq) for head in changes.removed.values() if head.id in changes.remains]
+    if left:
+        await connection.execute(_LEAVE, *columns(sorted(left), 3))
     keys = [(head.org, head.workflow_id, head.id) for head in changes.removed.values()]
     await connection.execute(_WORKFLOW_KEYS_OF, *columns(sorted(keys), 3))
+
+
+async def clear(connection: Connection, org: str | None, page: int) -> None:
+    """About so many events that removed executions of an org, or of all orgs, have left behind."""
+    gone, left = list[str](), page
+    for execution_id, last_seq in await connection.fetch(_REMAINS, org, page):
+        rest = max(last_seq - left, 0)
+        await connection.execute(_LAST_EVENTS_OF, execution_id, rest, last_seq)
+        left -= last_seq - rest
+        if rest:
+            await connection.execute(_SHORTEN, execution_id, rest)
+            break
+        gone.append(execution_id)
+    if gone:
+        await connection.execute(_CLEARED, gone)
 
 
 def write_deletions(writing: Writing, changes: Changes) -> None:
@@ -85,6 +114,8 @@ async def _purge(connection: Connection, org: str, page: int) -> None:
         gone.append(execution_id)
     if gone:
         await connection.execute(_EXECUTIONS, gone)
+    if not found:
+        await clear(connection, org, page)
     for sql in () if found else _OF_ORG:
         await connection.execute(sql, org, page)
 
@@ -100,5 +131,8 @@ async def holds_any(connection: Connection, org: str) -> bool:
 
 @by_keys
 async def closed_page(connection: Connection, before: int, after: str, limit: int) -> ClosedPage:
-    rows = await connection.fetch(_CLOSED_PAGE, after, id_spans.before_id(before), limit)
-    return id_spans.closed_page(rows, before, limit)
+    return page_of(await connection.fetch(_CLOSED_PAGE, *closed_after(after), before, limit), limit)
+
+
+async def has_remains(connection: Connection) -> bool:
+    return bool(await connection.fetchval(_HAS_REMAINS))

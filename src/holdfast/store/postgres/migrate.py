@@ -6,8 +6,8 @@ everybody else would have to queue behind one who waits long.
 
 The first lines of a file may say:
     -- compatible from: 3     programs that know the schema up to version 3 can go on working with this one
-    -- no transaction         every statement is run alone, outside a transaction (CREATE INDEX CONCURRENTLY), and
-                              can be run again after it was interrupted
+    -- no transaction         every statement is run alone: in a transaction of its own, or in none (CREATE INDEX
+                              CONCURRENTLY); all of them can be run again after one was interrupted
 """
 
 from __future__ import annotations
@@ -179,10 +179,20 @@ async def _apply_one_by_one(holder: Any, connect: Connect, migration: Migration)
             return False
         async with connect() as worker:
             for sql in statements(migration.text):
-                await _drop_unfinished(worker, sql, migration)
-                await worker.execute(sql)
+                await _apply_alone(worker, sql, migration)
         await _record(holder, migration)
     return True
+
+
+async def _apply_alone(connection: Any, sql: str, migration: Migration) -> None:
+    if "CONCURRENTLY" in sql.upper():
+        # Waits for whoever has an older snapshot, and nobody waits behind it.
+        await _drop_unfinished(connection, sql, migration)
+        await connection.execute(sql)
+        return
+    async with connection.transaction():
+        await connection.execute(_LIMITS)
+        await connection.execute(sql)
 
 
 async def _locked_and_needed(connection: Any, migration: Migration) -> bool:

@@ -31,6 +31,7 @@ from holdfast.model.messages import (
     SubscriptionRow,
 )
 from holdfast.model.pauses import Pause
+from holdfast.store.closed_pages import ClosedPage
 from holdfast.store.postgres import deletions, deployed, keys, pages, pauses, read, read_messages
 from holdfast.store.postgres.backlog import backlog
 from holdfast.store.postgres.clocks import DatabaseClock
@@ -48,7 +49,6 @@ from holdfast.store.protocol import (
     Batch,
     BatchSource,
     Clock,
-    ClosedPage,
     ExecutionQuery,
     Inconsistency,
     Vitals,
@@ -221,6 +221,9 @@ class PostgresStore:
 
     async def closed_page(self, before: int, after: str, limit: int) -> ClosedPage:
         return await self._read(lambda connection: deletions.closed_page(connection, before, after, limit))
+
+    async def has_remains(self) -> bool:
+        return await self._read(deletions.has_remains)
 
     async def pauses(self) -> list[Pause]:
         return await self._read(pauses.pauses)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.model.executions import TaskRow
-from holdfast.store.postgres.deletions import purge_orgs, remove, write_deletions
+from holdfast.store.postgres.deletions import clear, purge_orgs, remove, write_deletions
 from holdfast.store.postgres.keys import INSERT_ORGS, new_orgs, write_keys
 from holdfast.store.postgres.load import Raced
 from holdfast.store.postgres.pauses import write_pauses
@@ -93,6 +93,8 @@ async def write(connection: Connection, changes: Changes, seen: Seen, now: int, 
         await remove(connection, changes)
     if changes.purged_orgs:
         await purge_orgs(connection, changes)
+    if changes.cleared:
+        await clear(connection, None, changes.cleared)
 
 
 async def _write_keys(writing: Writing, changes: Changes, seen: Seen) -> None:

@@ -1,13 +1,17 @@
 """Removing executions with all they have, and orgs: a page in each transaction, first what their executions have, then
-these, then what is left."""
+these, then what is left.
+
+An execution that was closed long ago goes at once but for its events, if these are many: no reader finds them without
+the head, and a row of `holdfast_remains` says that they are there until the last of them is gone.
+"""
 
 from __future__ import annotations
 
 import sqlite3
 from typing import Final
 
-from holdfast.store import id_spans
-from holdfast.store.protocol import Changes, ClosedPage
+from holdfast.store.closed_pages import ClosedPage, closed_after, page_of
+from holdfast.store.protocol import Changes
 from holdfast.store.sqlite.statements import rows, statement
 
 _EXECUTIONS_OF = statement("deletions", "executions_of")
@@ -30,6 +34,12 @@ _EXECUTIONS = rows("deletions", "executions")
 _ALL_EVENTS_OF = rows("deletions", "all_events_of")
 _WORKFLOW_KEYS_OF = rows("deletions", "workflow_keys_of")
 _CLOSED_PAGE = statement("deletions", "closed_page")
+_LEAVE = rows("deletions", "leave")
+_REMAINS = statement("deletions", "remains")
+_LAST_EVENTS_OF = statement("deletions", "last_events_of")
+_SHORTEN = statement("deletions", "shorten")
+_CLEARED = rows("deletions", "cleared")
+_HAS_REMAINS = statement("deletions", "has_remains")
 _OF_ORG: Final = tuple(
     statement("deletions", name)
     for name in (
@@ -58,6 +68,8 @@ def write_deletions(connection: sqlite3.Connection, changes: Changes) -> None:
         _remove(connection, changes)
     for org, page in changes.purged_orgs.items():
         _purge(connection, org, page)
+    if changes.cleared:
+        _clear(connection, None, changes.cleared)
     _BEGIN.execute(connection, list(changes.deletions.items()))
     _FINISH.delete(connection, [(org,) for org in changes.finished_deletions])
 
@@ -65,10 +77,29 @@ def write_deletions(connection: sqlite3.Connection, changes: Changes) -> None:
 def _remove(connection: sqlite3.Connection, changes: Changes) -> None:
     """Executions that were closed long ago."""
     ids = [(execution_id,) for execution_id in changes.removed]
-    for table in (*_OWNED, _ALL_EVENTS_OF, _EXECUTIONS):
+    for table in (*_OWNED, _EXECUTIONS):
         table.delete(connection, ids)
+    _ALL_EVENTS_OF.delete(connection, [key for key in ids if key[0] not in changes.remains])
+    _LEAVE.execute(
+        connection,
+        [(head.id, head.org, head.last_seq) for head in changes.removed.values() if head.id in changes.remains],
+    )
     keys = [(head.org, head.workflow_id, head.id) for head in changes.removed.values()]
     _WORKFLOW_KEYS_OF.delete(connection, keys)
+
+
+def _clear(connection: sqlite3.Connection, org: str | None, page: int) -> None:
+    """About so many events that removed executions of an org, or of all orgs, have left behind."""
+    gone, left = list[tuple[str]](), page
+    for execution_id, last_seq in connection.execute(_REMAINS, (org, page)).fetchall():
+        rest = max(last_seq - left, 0)
+        connection.execute(_LAST_EVENTS_OF, (execution_id, rest, last_seq))
+        left -= last_seq - rest
+        if rest:
+            connection.execute(_SHORTEN, (execution_id, rest))
+            break
+        gone.append((execution_id,))
+    _CLEARED.delete(connection, gone)
 
 
 def _purge(connection: sqlite3.Connection, org: str, page: int) -> None:
@@ -83,6 +114,7 @@ def _purge(connection: sqlite3.Connection, org: str, page: int) -> None:
         gone.append((execution_id,))
     _EXECUTIONS.delete(connection, gone)
     if not found:
+        _clear(connection, org, page)
         for sql in _OF_ORG:
             connection.execute(sql, (org, page))
 
@@ -96,5 +128,8 @@ def holds_any(connection: sqlite3.Connection, org: str) -> bool:
 
 
 def closed_page(connection: sqlite3.Connection, before: int, after: str, limit: int) -> ClosedPage:
-    rows = connection.execute(_CLOSED_PAGE, (after, id_spans.before_id(before), limit)).fetchall()
-    return id_spans.closed_page(rows, before, limit)
+    return page_of(connection.execute(_CLOSED_PAGE, (*closed_after(after), before, limit)).fetchall(), limit)
+
+
+def has_remains(connection: sqlite3.Connection) -> bool:
+    return bool(connection.execute(_HAS_REMAINS).fetchone()[0])

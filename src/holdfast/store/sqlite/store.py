@@ -32,12 +32,12 @@ from holdfast.model.messages import (
     SubscriptionRow,
 )
 from holdfast.model.pauses import Pause
+from holdfast.store.closed_pages import ClosedPage
 from holdfast.store.protocol import (
     Backlog,
     Batch,
     BatchSource,
     Clock,
-    ClosedPage,
     ExecutionQuery,
     Inconsistency,
     Vitals,
@@ -206,6 +206,9 @@ class SqliteStore:
 
     async def closed_page(self, before: int, after: str, limit: int) -> ClosedPage:
         return await self._read(lambda connection: deletions.closed_page(connection, before, after, limit))
+
+    async def has_remains(self) -> bool:
+        return await self._read(deletions.has_remains)
 
     async def pauses(self) -> list[Pause]:
         return await self._read(pauses.pauses)

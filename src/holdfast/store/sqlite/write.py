@@ -69,7 +69,7 @@ def write(connection: sqlite3.Connection, changes: Changes, now: int) -> None:
         write_pauses(connection, changes)
     for execution_id, seq, reason in changes.bury:
         connection.execute(_BURY, (reason, now, execution_id, seq))
-    if changes.removed or changes.deletions or changes.purged_orgs or changes.finished_deletions:
+    if changes.removed or changes.deletions or changes.purged_orgs or changes.finished_deletions or changes.cleared:
         write_deletions(connection, changes)
 
 

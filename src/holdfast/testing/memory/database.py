@@ -71,6 +71,8 @@ class MemoryDatabase:
         self.audit: dict[tuple[str, int], AuditRow] = {}
         self.pauses: dict[PauseKey, Pause] = {}
         self.deletions: dict[str, int] = {}
+        self.remains: dict[str, str] = {}
+        """The orgs of executions that are gone but for their events."""
         self.last_id = 0
         self.commits = 0
         self.listeners: list[Callable[[object], None]] = []

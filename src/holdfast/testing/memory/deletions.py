@@ -11,12 +11,15 @@ from holdfast.testing.memory.database import MemoryDatabase
 
 def write_deletions(database: MemoryDatabase, changes: Changes) -> None:
     if changes.removed:
-        _remove(database, changes.removed.keys())
+        _remove(database, changes.removed.keys(), changes.remains)
+        database.remains.update((key, changes.removed[key].org) for key in changes.remains)
         for head in changes.removed.values():
             if database.workflow_keys.get((head.org, head.workflow_id)) == head.id:
                 del database.workflow_keys[head.org, head.workflow_id]
     for org, page in changes.purged_orgs.items():
         _purge(database, org, page)
+    if changes.cleared:
+        _clear(database, list(database.remains), changes.cleared)
     for org, since_at in changes.deletions.items():
         database.deletions.setdefault(org, since_at)
     for org in changes.finished_deletions:
@@ -27,12 +30,24 @@ def _purge(database: MemoryDatabase, org: str, page: int) -> None:
     found = [key for key, head in database.heads.items() if head.org == org][:page]
     _remove(database, found)
     if not found:
+        _clear(database, [key for key, of in database.remains.items() if of == org], page)
         for table in _of_org(database):
             for key in [key for key, row in table.items() if _org_of(key, row) == org][:page]:
                 del table[key]
 
 
-def _remove(database: MemoryDatabase, found: Collection[str]) -> None:
+def _clear(database: MemoryDatabase, found: list[str], page: int) -> None:
+    for key in found:
+        events = database.events.setdefault(key, {})
+        for seq in sorted(events, reverse=True)[:page]:
+            del events[seq]
+            page -= 1
+        if events:
+            return
+        del database.events[key], database.remains[key]
+
+
+def _remove(database: MemoryDatabase, found: Collection[str], remains: Collection[str] = ()) -> None:
     gone = set(found)
     by_key: tuple[dict[Any, Any], ...] = (
         database.tasks,
@@ -47,7 +62,8 @@ def _remove(database: MemoryDatabase, found: Collection[str]) -> None:
     _drop(database.tokens, lambda _, row: row.execution_id in gone)
     for key in found:
         database.ready.pop(key, None)
-        database.events.pop(key, None)
+        if key not in remains:
+            database.events.pop(key, None)
         del database.heads[key]
 
 
@@ -78,4 +94,6 @@ def _org_of(key: Any, row: Any) -> Any:
 
 
 def holds_any(database: MemoryDatabase, org: str) -> bool:
+    if org in database.remains.values():
+        return True
     return any(_org_of(key, row) == org for table in (database.heads, *_of_org(database)) for key, row in table.items())

@@ -38,14 +38,13 @@ from holdfast.model.messages import (
 )
 from holdfast.model.pauses import Pause
 from holdfast.model.standalone import is_reserved
-from holdfast.store.id_spans import before_id, closed_page
+from holdfast.store.closed_pages import ClosedPage, closed_after, page_of
 from holdfast.store.protocol import (
     Backlog,
     Batch,
     BatchSource,
     Changes,
     Clock,
-    ClosedPage,
     ExecutionQuery,
     Inconsistency,
     Loaded,
@@ -370,10 +369,14 @@ class MemoryStore:
         return holds_any(await self._open(), org)
 
     async def closed_page(self, before: int, after: str, limit: int) -> ClosedPage:
-        heads, last = (await self._open()).heads, before_id(before)
-        ids = sorted(key for key in heads if after < key < last)[:limit]
-        rows = [(key, heads[key].closed_at, heads[key].last_seq, heads[key].open_children) for key in ids]
-        return closed_page(rows, before, limit)
+        heads = (await self._open()).heads.values()
+        places = {(head.closed_at, head.id): head for head in heads if head.closed_at is not None}
+        found = sorted(place for place in places if place > closed_after(after) and place[0] < before)[:limit]
+        rows = [(key, at, places[at, key].last_seq, places[at, key].open_children) for at, key in found]
+        return page_of(rows, limit)
+
+    async def has_remains(self) -> bool:
+        return bool((await self._open()).remains)
 
     async def pauses(self) -> list[Pause]:
         return [pause for _, pause in sorted((await self._open()).pauses.items())]

@@ -6,7 +6,8 @@ from typing import Any
 
 from holdfast.model.executions import DefinitionRow, RequestRow
 from holdfast.model.messages import DeadEvent, EventKeyRow, TriggerRow
-from holdfast.store.protocol import Changes, ClosedPage, ExecutionQuery, LoadPlan
+from holdfast.store.closed_pages import ClosedPage
+from holdfast.store.protocol import Changes, ExecutionQuery, LoadPlan
 from holdfast.testing.stores.bench import START, Bench, OpenStore
 from holdfast.testing.stores.keys import a_key, an_act, an_org
 from holdfast.testing.stores.pauses import a_pause
@@ -124,24 +125,77 @@ class Deletions:
         await bench.write(new_executions=[late], purged_orgs={ORG: 10})
         assert not await bench.store.holds_any(ORG)
 
-    async def test_closed_executions_are_found_in_the_order_of_their_ids(self, open_store: OpenStore) -> None:
-        """A page looks at so many, whatever they are; those that are open, young or have open children are not over."""
+    async def test_closed_executions_are_found_in_the_order_they_were_closed_in(self, open_store: OpenStore) -> None:
+        """Those that are open, were closed later or have open children are not over."""
         bench = await Bench.opened(open_store)
         made = [
-            a_closed_execution(1, last_seq=4),
+            a_closed_execution(1, closed_at=START + 9, last_seq=4),
             an_execution(2),
-            a_closed_execution(3, closed_at=START + 50_000),
-            a_closed_execution(4, open_children=1),
-            a_closed_execution(5, org=OTHER_ORG),
-            a_closed_execution(60),
+            a_closed_execution(3, closed_at=START + 50),
+            a_closed_execution(4, closed_at=START + 7, open_children=1),
+            a_closed_execution(5, closed_at=START + 8, org=OTHER_ORG),
+            a_closed_execution(60, closed_at=START + 6),
         ]
         await bench.write(new_executions=made)
-        store, before = bench.store, START + 40_000
+        store = bench.store
 
-        assert await store.closed_page(before, "", 3) == ClosedPage([(an_id(1), 4)], an_id(3))
-        assert await store.closed_page(before, an_id(3), 3) == ClosedPage([(an_id(5), 0)], None)
-        everything = await store.closed_page(START + 100_000, "", 10)
-        assert [key for key, _ in everything.executions] == [an_id(1), an_id(3), an_id(5), an_id(60)]
+        over = [(an_id(60), 0), (an_id(5), 0), (an_id(1), 4)]
+        assert await store.closed_page(START + 50, "", 10) == ClosedPage(over, None)
+        assert await store.closed_page(START + 51, "", 10) == ClosedPage([*over, (an_id(3), 0)], None)
+        assert await store.closed_page(START + 6, "", 10) == ClosedPage([], None)
+
+    async def test_a_page_begins_after_the_one_before(self, open_store: OpenStore) -> None:
+        """Also among those that were closed in the same instant."""
+        bench = await Bench.opened(open_store)
+        await bench.write(new_executions=[a_closed_execution(number) for number in (5, 3, 1, 4, 2)])
+        await bench.write(new_executions=[a_closed_execution(6, closed_at=START + 1)])
+
+        found, after, sizes = [], "", []
+        while True:
+            page = await bench.store.closed_page(START + 40, after, 2)
+            found += [key for key, _ in page.executions]
+            sizes.append(len(page.executions))
+            if page.after is None:
+                break
+            after = page.after
+        assert found == [an_id(number) for number in (6, 1, 2, 3, 4, 5)]
+        assert sizes[:3] == [2, 2, 2]
+
+    async def test_events_that_remain_are_not_found_and_are_cleared_in_pages(self, open_store: OpenStore) -> None:
+        """Their execution is gone from the beginning, and another one has all it had."""
+        bench = await Bench.opened(open_store)
+        await write_org(bench, ORG, 1)
+        loaded = await bench.load(idle_executions={an_id(1)})
+        assert not await bench.store.has_remains()
+        await bench.write(removed=loaded.executions, remains={an_id(1)})
+
+        pages = 0
+        while await bench.store.has_remains():
+            assert await bench.store.executions(ORG, [an_id(1)]) == {}
+            assert await bench.store.history(ORG, an_id(1)) == []
+            assert await bench.store.last_events(ORG, [an_id(1)]) == {}
+            assert await bench.store.events_of(ORG, [an_id(1)], ["SIGNAL_RECEIVED"]) == {}
+            assert [found.id for found in await bench.store.list_executions(ExecutionQuery(org=ORG))] == [an_id(2)]
+            await bench.write(cleared=2)
+            pages += 1
+        assert pages == 2
+        assert len(await bench.store.history(ORG, an_id(2))) == 3
+        # Nothing is left in the way of the same rows.
+        await bench.write(new_executions=[an_execution(1, last_seq=3)], events=[(an_id(1), e) for e in some_events(3)])
+
+    async def test_what_remains_of_an_org_goes_with_it(self, open_store: OpenStore) -> None:
+        """And what remains of another one stays."""
+        bench = await Bench.opened(open_store)
+        await write_org(bench, ORG, 1)
+        await write_org(bench, OTHER_ORG, 11)
+        for number in (1, 11):
+            loaded = await bench.load(idle_executions={an_id(number)})
+            await bench.write(removed=loaded.executions, remains={an_id(number)})
+        await purge(bench, ORG, 2)
+
+        assert await bench.store.has_remains()
+        await purge(bench, OTHER_ORG, 2)
+        assert not await bench.store.has_remains()
 
     async def test_nothing_of_a_removed_execution_is_left(self, open_store: OpenStore) -> None:
         """Its workflow id goes with it; one that has moved on to another execution stays."""

@@ -48,7 +48,6 @@ def a_full_promise() -> PromiseRow:
         settled_by=Settlement(by="token", idempotency_key="k", event_id=7),
         event_key="answered",
         timer_no=3,
-        expires_at=START + 9,
         shape=Raw(b'{"is":"array","of":"int"}'),
     )
 
@@ -118,6 +117,9 @@ class Promises:
         loaded = await bench.load(promises={key, (an_id(1), "other")})
         assert list(loaded.promises) == [key]
         assert plain(loaded.promises[key]) == plain(a_full_promise())
+        early = a_promise(promise_no=0, state=PromiseState.RESOLVED, settled_at=START, expires_at=START + 9)
+        await bench.write(promises={key: early})
+        assert plain((await bench.load(promises={key})).promises[key]) == plain(early)
         assert loaded.executions == {an_id(1): an_execution()}
 
     async def test_promises_are_found_by_workflow_id(self, open_store: OpenStore) -> None:
@@ -181,7 +183,7 @@ class Promises:
         bench = await Bench.opened(open_store)
         rows = [
             a_promise(name=name, promise_no=number, state=PromiseState.RESOLVED, settled_at=START, expires_at=at)
-            for name, number, at in (("early", 0, START + 5), ("later", 0, START + 50), ("made", 1, START + 5))
+            for name, number, at in (("early", 0, START + 5), ("later", 0, START + 50), ("made", 1, None))
         ]
         await bench.write(new_executions=[an_execution()], promises={(row.execution_id, row.name): row for row in rows})
 
@@ -207,7 +209,7 @@ class Subscriptions:
         bench = await Bench.opened(open_store)
         full = a_wait(
             3,
-            wait_no=2,
+            wait_no=-2,
             kind=EVENT,
             key="größe \U0001f680",
             created_at=START + 1,
@@ -220,12 +222,12 @@ class Subscriptions:
         )
         await bench.write(new_executions=[an_execution()], new_subscriptions=numbered(full))
 
-        loaded = await bench.load(waits={(an_id(1), 2), (an_id(1), 9)})
+        loaded = await bench.load(waits={(an_id(1), -2), (an_id(1), 9)})
         assert loaded.subscriptions == {3: full}
-        assert loaded.waits == {(an_id(1), 2): 3}
+        assert loaded.waits == {(an_id(1), -2): 3}
         assert list(loaded.executions) == [an_id(1)]
         await bench.write(deleted_subscriptions=[3, 4])
-        assert (await bench.load(waits={(an_id(1), 2)})).subscriptions == {}
+        assert (await bench.load(waits={(an_id(1), -2)})).subscriptions == {}
 
     async def test_all_waits_of_an_execution_go_together(self, open_store: OpenStore) -> None:
         """When it is over; those of others stay."""
@@ -378,7 +380,9 @@ class Subscriptions:
         ]
         await bench.write(
             new_executions=[lost, sound, promising],
-            new_subscriptions=numbered(a_wait(2, 1, wait_no=2), *rows, a_wait(20, 2, wait_no=-1, promise="answer")),
+            new_subscriptions=numbered(
+                a_wait(2, 1, wait_no=2), *rows, a_wait(20, 2, wait_no=-1, kind=EVENT, promise="answer")
+            ),
             new_timers=[a_timer(sound)],
             promises={(row.execution_id, row.name): row for row in promises},
         )

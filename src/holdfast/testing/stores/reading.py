@@ -7,7 +7,7 @@ import asyncio
 import msgspec
 
 from holdfast.model.events import CancelRequested, EventBody, HistoryEvent, SignalReceived, TimerFired
-from holdfast.model.executions import DeadLetter, DefinitionRow, Ready, State
+from holdfast.model.executions import NEVER, DeadLetter, DefinitionRow, Ready, State
 from holdfast.model.values import Wait
 from holdfast.store.protocol import Backlog, ExecutionQuery, Inconsistency, QueueDepth
 from holdfast.testing.stores.bench import START, Bench, OpenStore
@@ -261,7 +261,7 @@ class Reading:
             a_task(made[0], 2, scheduled_at=START, not_before_at=START + 7),
             a_task(made[0], 3, scheduled_at=START, not_before_at=START + 99),
             a_task(made[0], 4, scheduled_at=START, worker="w-1", attempt=1, started_at=START),
-            a_task(made[0], 5, scheduled_at=START, deferred=True, attempt=1),
+            a_task(made[0], 5, scheduled_at=START, deferred=True, attempt=1, started_at=START, not_before_at=NEVER),
             a_task(made[5], 1, scheduled_at=START + 8, org=OTHER_ORG, queue="slow"),
         ]
         ready = {execution.id: execution for execution in made if execution.ready is not None}

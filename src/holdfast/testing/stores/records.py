@@ -35,8 +35,13 @@ def an_execution(number: int = 1, **fields: Any) -> Execution:
         "created_at": START,
         "updated_at": START,
     }
-    if fields.get("state", State.OPEN) not in (State.OPEN, State.STUCK):
+    state = fields.get("state", State.OPEN)
+    if state not in (State.OPEN, State.STUCK):
         defaults["closed_at"] = START + 1
+    if state is State.STUCK:
+        defaults["stuck"] = StuckReason(code="nondeterminism", message="off")
+    if state is State.CONTINUED:
+        defaults["successor"] = an_id(number + 1)
     return Execution(**(defaults | fields))
 
 
@@ -69,9 +74,13 @@ def a_full_execution() -> Execution:
         parent_id=an_id(90),
         child_no=12,
         on_parent_close="terminate",
-        successor=an_id(91),
         ready=Ready(since_at=START + 3, not_before_at=START + 4, worker="w-1", news=True, avoid_build="b0"),
     )
+
+
+def a_full_closed_execution() -> Execution:
+    """With what only a closed one has."""
+    return a_closed_execution(2, state=State.CONTINUED, closed_at=START + 9, last_seq=7, successor=an_id(91))
 
 
 def a_closed_execution(number: int = 1, **fields: Any) -> Execution:
@@ -90,6 +99,8 @@ def a_task(execution: Execution, task_no: int = 1, **fields: Any) -> TaskRow:
         "timeouts": TaskTimeouts(),
         "scheduled_at": START,
     }
+    if fields.get("worker") is not None:
+        defaults |= {"attempt": 1, "started_at": START}
     return TaskRow(**(defaults | fields))
 
 

@@ -12,6 +12,7 @@ from holdfast.testing.stores.bench import START, Bench, Decide, OpenStore
 from holdfast.testing.stores.records import (
     ORG,
     a_closed_execution,
+    a_full_closed_execution,
     a_full_execution,
     a_full_task,
     a_task,
@@ -44,10 +45,11 @@ class Writing:
     async def test_execution_is_read_as_it_was_written(self, open_store: OpenStore) -> None:
         """Every field of a head and its ready row survives."""
         bench = await Bench.opened(open_store)
-        written = a_full_execution()
-        await bench.write(new_executions=[written], ready={written.id: written})
+        written, closed = a_full_execution(), a_full_closed_execution()
+        await bench.write(new_executions=[written, closed], ready={written.id: written})
 
-        assert await bench.store.executions(ORG, [written.id]) == {written.id: a_full_execution()}
+        found = await bench.store.executions(ORG, [written.id, closed.id])
+        assert found == {written.id: a_full_execution(), closed.id: a_full_closed_execution()}
 
     async def test_execution_with_defaults_is_read_as_it_was_written(self, open_store: OpenStore) -> None:
         """Absent values come back absent."""
@@ -67,6 +69,10 @@ class Writing:
         await bench.write(changed_executions={changed.id: changed}, turned={changed.id})
 
         assert await bench.store.executions(ORG, [changed.id]) == {changed.id: changed}
+        closed = a_full_closed_execution()
+        await bench.write(new_executions=[an_execution(2)])
+        await bench.write(changed_executions={closed.id: closed}, turned={closed.id})
+        assert await bench.store.executions(ORG, [closed.id]) == {closed.id: closed}
 
     async def test_execution_that_has_gone_on_keeps_the_rest(self, open_store: OpenStore) -> None:
         """Without being named as turned, a head is written as far as it goes on; state and origin stay as they were."""

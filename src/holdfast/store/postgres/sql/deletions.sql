@@ -55,9 +55,34 @@ DELETE FROM holdfast_workflow_keys AS k USING unnest($1::text[], $2::text[], $3:
 WHERE k.org = n.org AND k.workflow_id = n.workflow_id AND k.execution_id = n.id;
 
 -- name: closed_page
--- Executions in the order of their ids: whether they are closed, how many events they have, and open children.
-SELECT id, closed_at, last_seq, open_children FROM holdfast_executions WHERE id > $1::text AND id < $2::text
-ORDER BY id LIMIT $3::bigint;
+-- Executions in the order they were closed in, how many events they have, and open children.
+SELECT id, closed_at, last_seq, open_children FROM holdfast_executions
+WHERE closed_at >= $1::bigint AND closed_at < $3::bigint AND (closed_at, id) > ($1::bigint, $2::text)
+ORDER BY closed_at, id LIMIT $4::bigint;
+
+-- name: leave
+-- Executions that leave their events behind.
+INSERT INTO holdfast_remains (execution_id, org, last_seq) SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[]);
+
+-- name: remains
+-- Executions of an org, or of all, that have left events behind, and up to which number; not those somebody else is at.
+SELECT execution_id, last_seq FROM holdfast_remains WHERE $1::text IS NULL OR org = $1::text
+ORDER BY execution_id LIMIT $2::bigint FOR UPDATE SKIP LOCKED;
+
+-- name: last_events_of
+-- The events of one execution after a number, up to another: there are none above it any more.
+DELETE FROM holdfast_events WHERE execution_id = $1::text AND seq > $2::bigint AND seq <= $3::bigint;
+
+-- name: shorten
+-- Only so many events are left of an execution.
+UPDATE holdfast_remains SET last_seq = $2::bigint WHERE execution_id = $1::text;
+
+-- name: cleared
+-- Executions of which nothing is left.
+DELETE FROM holdfast_remains WHERE execution_id = ANY ($1::text[]);
+
+-- name: has_remains
+SELECT EXISTS (SELECT 1 FROM holdfast_remains);
 
 -- name: executions
 -- Heads, after everything that belongs to them.
@@ -137,6 +162,7 @@ SELECT EXISTS (SELECT 1 FROM holdfast_executions WHERE org = $1::text)
     OR EXISTS (SELECT 1 FROM holdfast_workers WHERE org = $1::text)
     OR EXISTS (SELECT 1 FROM holdfast_api_keys WHERE org = $1::text)
     OR EXISTS (SELECT 1 FROM holdfast_pauses WHERE org = $1::text)
+    OR EXISTS (SELECT 1 FROM holdfast_remains WHERE org = $1::text)
     OR EXISTS (SELECT 1 FROM holdfast_promises WHERE promise_no = 0 AND org = $1::text);
 
 -- name: begin
