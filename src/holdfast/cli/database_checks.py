@@ -13,6 +13,7 @@ from holdfast.cli.diagnosis import Finding, Level
 from holdfast.cli.doors import check_file, shown_url
 from holdfast.config import StoreConfig
 from holdfast.errors import HoldfastError
+from holdfast.store.urls import kind_of
 
 MEGABYTE = 1024 * 1024
 LITTLE_SPACE = 500 * MEGABYTE
@@ -24,7 +25,7 @@ HINT_S = 2.0
 async def check_database(url: str) -> list[Finding]:
     try:
         check_file(url)
-        return await (_postgres(url) if url.startswith("postgres") else _sqlite(url))
+        return await (_postgres if kind_of(url) == "postgresql" else _sqlite)(url)
     except HoldfastError as error:
         return [Finding(Level.BAD, f"{shown_url(url)}: {error.message} [{error.code}]")]
 

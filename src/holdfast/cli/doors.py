@@ -43,7 +43,7 @@ class Door:
     @property
     def name(self) -> str:
         """For people: never with a password."""
-        return self.server if self.server is not None else shown_url(self.db or "")
+        return shown_url(self.db or "") if self.server is None else shown_server(self.server)
 
     def run(self, work: Callable[[Client], Awaitable[T]]) -> T:
         """Open, do the work, close."""
@@ -122,8 +122,10 @@ def place_of(server: str | None, db: str | None) -> tuple[str | None, str | None
 
 
 def database_url(given: str) -> str:
-    """A path is as good as a URL. What has a scheme, if only half of one, is left to whoever reads URLs."""
-    return given if re.match(r"[a-zA-Z][\w+.-]+:", given) else f"sqlite:///{given}"
+    """A path is as good as a URL."""
+    from holdfast.store.urls import url_of
+
+    return url_of(given)
 
 
 def check_file(url: str) -> None:
@@ -131,8 +133,9 @@ def check_file(url: str) -> None:
     from holdfast.assembly import database_file, open_store
     from holdfast.config import EngineConfig
     from holdfast.errors import InvalidDatabaseUrl
+    from holdfast.store.urls import kind_of
 
-    if not url.startswith("sqlite:"):
+    if kind_of(url) != "sqlite":
         return
     open_store(url, EngineConfig())  # reads the URL and opens nothing
     path = database_file(url)
@@ -146,8 +149,28 @@ def check_file(url: str) -> None:
 
 
 def shown_url(url: str) -> str:
-    """A URL without user and password."""
-    return re.sub(r"//[^/@]*@", "//", url).partition("?")[0]
+    """The URL of a database without user and password: of one that can't be read, nothing but its scheme. Where the
+    password ends in it, nobody knows."""
+    from holdfast.errors import HoldfastError
+    from holdfast.store.urls import kind_of
+
+    try:
+        if kind_of(url) == "sqlite":
+            return url
+        from holdfast.store.postgres.urls import parse
+
+        return parse(url).shown_url
+    except HoldfastError:
+        scheme = re.match(r"postgres(ql)?(?=:)", url)
+        return f"{scheme[0]}://…" if scheme else "the database"
+
+
+def shown_server(url: str) -> str:
+    """The address of a server, without a key that somebody may have written into it."""
+    scheme, slashes, rest = url.partition("://")
+    if slashes and "@" not in rest:
+        return re.split(r"[?#]", url, maxsplit=1)[0]
+    return f"{scheme}://…" if scheme in {"http", "https", "grpc", "grpcs"} else "the server"
 
 
 async def found(client: Client, given: str) -> Execution:
