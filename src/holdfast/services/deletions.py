@@ -31,4 +31,5 @@ class Deletions(Service):
             except EngineStopped:
                 return
             except HoldfastError as error:
-                log.warning("a deleted org could not be removed yet: %s", error)
+                # Whether any org was deleted may be just what could not be asked.
+                log.warning("orgs that were deleted are looked for again in %g s: %s", self._every_s, error)
