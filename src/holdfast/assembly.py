@@ -122,6 +122,7 @@ class Engine:
             org,
             payload_limit=self.config.limits.payload_bytes,
             deployments=self._local.deployments,
+            explanations=self._explanations(),
         )
         self._worker: Worker | None = None
         self._token_secret: bytes | None = None
@@ -235,9 +236,13 @@ class Engine:
             keys=local.keys,
             metrics=self.metrics,
             deployments=local.deployments,
-            explanations=LocalExplanations(local.executions, local.messages, local.deployments),
+            explanations=self._explanations(),
             payload_bytes=self.config.limits.payload_bytes,
         )
+
+    def _explanations(self) -> LocalExplanations:
+        local = self._local
+        return LocalExplanations(local.executions, local.messages, local.deployments, local.store.clock)
 
     @property
     def storage(self) -> Store:

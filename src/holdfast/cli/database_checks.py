@@ -112,14 +112,20 @@ def _secret(path: Path) -> list[Finding]:
 
 async def _postgres(url: str) -> list[Finding]:
     from holdfast.store.postgres.connections import Database
+    from holdfast.store.postgres.standbys import risks
 
-    database = Database(url, StoreConfig(), lambda: 0)
+    database = Database(url, StoreConfig(synchronous="normal"), lambda: 0)  # what may be lost is a finding, not a log
     await database.check()
     async with database.session() as connection:
-        version = ".".join(str(part) for part in connection.get_server_version()[:2])
+        version = connection.get_settings().server_version.partition(" ")[0]
+        may_lose = await risks(connection, await connection.fetchval("SHOW synchronous_commit"))
     found = [
         Finding(Level.OK, f"{database.name} answers: PostgreSQL {version}"),
         _schema(database.name, [migration.name for migration in await database.pending()], url),
+        *(
+            Finding(Level.NOTE, f"{database.name} may lose answered calls: {risk.what}", risk.remedy, risk.code)
+            for risk in may_lose
+        ),
     ]
     return [*found, await _hints(database)]
 

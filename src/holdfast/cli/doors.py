@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from holdfast.client.client import Client
     from holdfast.client.remote.caller import Caller
     from holdfast.model.executions import Execution
+    from holdfast.wire.rest.system_views import MeView
 
 T = TypeVar("T")
 DEFAULT_FILE = Path("holdfast.db")
@@ -73,17 +75,43 @@ class Door:
         async with Client.connect(self.server, api_key=self.api_key, org=self.org) as client:
             yield client
 
+    async def now(self) -> int:
+        """The time by which leases and timers are judged: the database's, which need not be this machine's."""
+        from holdfast.cli import words
+        from holdfast.store.urls import kind_of
+        from holdfast.wire.rest.times import micros
+
+        if self.server is not None:
+            async with self._introduced() as (_, me):
+                return words.now() if me.now is None else micros(me.now)
+        assert self.db is not None
+        if kind_of(self.db) == "sqlite":
+            return words.now()
+        from holdfast.config import StoreConfig
+        from holdfast.store.postgres.clocks import time_of
+        from holdfast.store.postgres.connections import Database
+
+        async with Database(self.db, StoreConfig(), words.now).session() as connection:
+            return await time_of(connection)
+
     @asynccontextmanager
     async def caller(self) -> AsyncIterator[tuple[Caller, str]]:
         """For what a Client has no words for: calls to the server, and the path of the org that the key is for."""
-        from holdfast.client.remote.caller import Caller, escaped
+        from holdfast.client.remote.caller import escaped
+
+        async with self._introduced() as (caller, me):
+            yield caller, f"/api/orgs/{escaped(self.org if me.key_id is None else me.org)}"
+
+    @asynccontextmanager
+    async def _introduced(self) -> AsyncIterator[tuple[Caller, MeView]]:
+        """Calls to the server, and what it says of itself and of us."""
+        from holdfast.client.remote.caller import Caller
         from holdfast.wire.rest.system_views import MeView
 
         assert self.server is not None
         caller = Caller(self.server, self.api_key)
         try:
-            me = await caller.get("/api/me", MeView)
-            yield caller, f"/api/orgs/{escaped(self.org if me.key_id is None else me.org)}"
+            yield caller, await caller.get("/api/me", MeView)
         finally:
             await caller.close()
 
@@ -93,12 +121,16 @@ class Door:
         be at work, and looking at a database must not end that."""
         from holdfast.cli.engines import LookingEngine, OperatorEngine
         from holdfast.config import EngineConfig, StoreConfig
+        from holdfast.store.urls import kind_of
 
         assert self.db is not None
         check_file(self.db)
-        options.setdefault("config", EngineConfig(store=StoreConfig(migrate=False)))
+        config = options.pop("config", None) or EngineConfig(store=StoreConfig(migrate=False))
+        if kind_of(self.db) == "postgresql":
+            # What the server may lose is for the doctor to say, and for those that keep running; not for every command.
+            config = replace(config, store=replace(config.store, synchronous="normal"))
         kind = LookingEngine if looking else OperatorEngine
-        async with kind(self.db, org=self.org, **options) as engine:
+        async with kind(self.db, org=self.org, config=config, **options) as engine:
             yield engine
 
 
