@@ -35,6 +35,7 @@ from holdfast.services.lookout import Lookout
 from holdfast.services.loops import Service
 from holdfast.store.protocol import Clock, Store
 from holdfast.store.sqlite.store import SqliteStore
+from holdfast.store.urls import FORMS, kind_of
 from holdfast.telemetry.traces import Tracing
 from holdfast.worker.host import Host
 from holdfast.worker.worker import Worker
@@ -61,19 +62,11 @@ class SystemClock:
 def open_store(url: str, config: EngineConfig, clock: Clock | None = None) -> Store:
     """The store a database URL names: `sqlite:///relative.db`, `sqlite:////absolute.db`, `sqlite://` (memory),
     `postgresql://user:password@host/database`. Without a clock, time is the database's own, or the system's."""
-    if not isinstance(url, str):
-        raise InvalidDatabaseUrl(f"a database URL is text, not {type(url).__name__}", field="url")
-    parts = urlsplit(url)
-    if parts.scheme in {"postgresql", "postgres"}:
+    if kind_of(url) == "postgresql":
         return _postgres_store(url, config, clock)
-    if not url.startswith("sqlite://") or parts.netloc or parts.query or parts.fragment:
-        # Of an unknown scheme no more is shown: there may be a password in the rest.
-        shown = repr(url) if url.startswith("sqlite:") else f"a URL that begins with {url.partition(':')[0][:40]!r}"
-        raise InvalidDatabaseUrl(
-            f"{shown} is not a database URL Holdfast knows: use sqlite:///path/to/file.db (four slashes for an "
-            "absolute path), sqlite:// for memory, or postgresql://user:password@host/database",
-            field="url",
-        )
+    rest = url.removeprefix("sqlite://")
+    if rest[:1] not in {"", "/"} or "?" in rest or "#" in rest:
+        raise InvalidDatabaseUrl(f"a URL of SQLite names a file, neither a host nor options: {FORMS}", field="url")
     return SqliteStore(database_file(url), config.store, clock or SystemClock())
 
 
@@ -129,6 +122,7 @@ class Engine:
             org,
             payload_limit=self.config.limits.payload_bytes,
             deployments=self._local.deployments,
+            explanations=self._explanations(),
         )
         self._worker: Worker | None = None
         self._token_secret: bytes | None = None
@@ -242,9 +236,13 @@ class Engine:
             keys=local.keys,
             metrics=self.metrics,
             deployments=local.deployments,
-            explanations=LocalExplanations(local.executions, local.messages, local.deployments),
+            explanations=self._explanations(),
             payload_bytes=self.config.limits.payload_bytes,
         )
+
+    def _explanations(self) -> LocalExplanations:
+        local = self._local
+        return LocalExplanations(local.executions, local.messages, local.deployments, local.store.clock)
 
     @property
     def storage(self) -> Store:

@@ -20,6 +20,7 @@ from holdfast.errors import (
     ServerNotSupported,
     ServerReadOnly,
     StorageBusy,
+    StorageCorrupt,
     StorageError,
 )
 from holdfast.store.postgres import checks, urls
@@ -293,6 +294,7 @@ class Answering:
             "synchronous_commit": "on",
             "user": "app",
             "schema": "public",
+            "in_use": False,
             "there": False,
         }
         self._row = (answer | changes).values()
@@ -310,7 +312,7 @@ class Answering:
         ({"version_num": 130011, "version": "13.11"}, ServerNotSupported, r"PostgreSQL 13\.11.*needs 14"),
         ({"encoding": "LATIN1"}, ServerNotSupported, "LATIN1.*ENCODING 'UTF8'"),
         ({"standby": True}, ServerReadOnly, "standby.*primary"),
-        ({"read_only": True}, ServerReadOnly, "read-only.*primary"),
+        ({"in_use": True}, StorageCorrupt, "holdfast_schema_version.*restore a whole backup"),
         ({"schema": None}, StorageError, "search_path"),
     ],
 )
@@ -331,10 +333,70 @@ async def test_a_database_in_another_encoding_is_refused(postgres_server):
     await connection.close()
 
 
+@pytest.fixture
+async def poor_user(postgres_url):
+    """The URL of a user without any rights in the test's database, and a connection of the owner."""
+    owner = await asyncpg.connect(postgres_url)
+    user = f"poor_{postgres_url.rpartition('_')[2]}"
+    await owner.execute(f"CREATE ROLE {user} LOGIN PASSWORD 'hush'; REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+    scheme, _, rest = postgres_url.partition("://")
+    yield f"{scheme}://{user}:hush@{rest.rpartition('@')[2]}", owner, user
+    await owner.execute(f"DROP OWNED BY {user}; DROP ROLE {user}")
+    await owner.close()
+
+
 async def test_a_database_that_is_read_only_is_refused(postgres_url):
-    """By its settings, in this case."""
-    with pytest.raises(ServerReadOnly, match="default_transaction_read_only"):
+    """It is no standby, and no other server is asked for: what is asked for is to take back what was set, there."""
+    with pytest.raises(ServerReadOnly, match=r"no standby.*default_transaction_read_only.*out of the URL's options"):
         await database_at(f"{postgres_url}?options=-c%20default_transaction_read_only%3Don").connect_writer()
+
+
+@pytest.mark.parametrize(
+    "whose", ['DATABASE "{database}"', 'ROLE "{user}"', 'ROLE "{user}" IN DATABASE "{database}"'], ids=str.split
+)
+async def test_the_message_says_what_to_reset_where_writes_are_forbidden(poor_user, postgres_url, whose):
+    """The statement works as it is written."""
+    url, owner, user = poor_user
+    await owner.execute(f"GRANT USAGE, CREATE ON SCHEMA public TO {user}")
+    whose = whose.format(user=user, database=postgres_url.rpartition("/")[2])
+    await owner.execute(f"ALTER {whose} SET default_transaction_read_only = on")
+    with pytest.raises(ServerReadOnly) as refused:
+        await database_at(url).connect_writer()
+    statement = str(refused.value).partition("run ")[2]
+    await owner.execute(f"SET default_transaction_read_only = off; {statement}")
+
+    assert f"ALTER {whose} RESET default_transaction_read_only" == statement
+    await close_quietly(await database_at(url).connect_writer())
+
+
+async def test_a_server_without_tls_is_not_waited_for(postgres_url):
+    """It would not learn it meanwhile; and that it does not run would be wrong."""
+    with pytest.raises(StorageError, match=r"does not speak TLS.*sslmode") as refused:
+        await database_at(f"{postgres_url}?sslmode=require", StoreConfig(connect_timeout_s=60)).connect_writer()
+
+    assert not isinstance(refused.value, StorageBusy)
+
+
+async def test_a_role_with_too_few_connections_is_told_how_many_are_needed(poor_user):
+    """And which settings there are."""
+    url, owner, user = poor_user
+    await owner.execute(f"ALTER ROLE {user} CONNECTION LIMIT 0")
+    with pytest.raises(StorageBusy, match=r"2 \+ StoreConfig\.readers.*max_connections.*CONNECTION LIMIT"):
+        await database_at(url).connect_hints()
+
+
+async def test_a_schema_that_has_lost_a_table_is_refused(postgres_url):
+    """It can't be made again: what was in it is gone. That of a newer program may do without it."""
+    database = database_at(postgres_url)
+    await close_quietly(await database.connect_writer())
+    async with database.session() as connection:
+        await connection.execute("DROP TABLE holdfast_timers; DROP SEQUENCE holdfast_numbers")
+
+    with pytest.raises(StorageCorrupt, match=r"lacks holdfast_numbers, holdfast_timers.*restore a whole backup"):
+        await database_at(postgres_url).connect_writer()
+    async with database.session() as connection:
+        await connection.execute("INSERT INTO holdfast_schema_version VALUES (9999, 'newer', '', 0, 1)")
+    await close_quietly(await database_at(postgres_url).connect_writer())
 
 
 @pytest.mark.parametrize(("synchronous", "warnings"), [("full", 1), ("normal", 0)])
@@ -347,18 +409,6 @@ async def test_a_server_that_answers_too_early_is_warned_about_once(postgres_url
             await close_quietly(await database.connect_writer())
 
     assert warnings == sum("synchronous_commit = off" in record.getMessage() for record in caplog.records)
-
-
-@pytest.fixture
-async def poor_user(postgres_url):
-    """The URL of a user without any rights in the test's database, and a connection of the owner."""
-    owner = await asyncpg.connect(postgres_url)
-    user = f"poor_{postgres_url.rpartition('_')[2]}"
-    await owner.execute(f"CREATE ROLE {user} LOGIN PASSWORD 'hush'; REVOKE CREATE ON SCHEMA public FROM PUBLIC")
-    scheme, _, rest = postgres_url.partition("://")
-    yield f"{scheme}://{user}:hush@{rest.rpartition('@')[2]}", owner, user
-    await owner.execute(f"DROP OWNED BY {user}; DROP ROLE {user}")
-    await owner.close()
 
 
 async def test_a_user_who_may_not_create_tables_is_told_what_to_grant(poor_user):
@@ -375,9 +425,11 @@ async def test_a_user_who_may_not_use_the_tables_is_told_what_to_grant(poor_user
     """The schema was made by somebody else; the user needs no right to create anything."""
     url, owner, user = poor_user
     await close_quietly(await database_at(postgres_url).connect_writer())
-    with pytest.raises(AccessDenied, match="GRANT SELECT, INSERT, UPDATE, DELETE"):
+    with pytest.raises(AccessDenied, match="GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO"):
         await database_at(url).connect_writer()
     await owner.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {user}")
+    with pytest.raises(AccessDenied, match=r"holdfast_numbers.*GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO"):
+        await database_at(url).connect_writer()
     await owner.execute(f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {user}")
 
     await close_quietly(await database_at(url).connect_writer())

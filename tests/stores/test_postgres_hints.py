@@ -298,3 +298,17 @@ async def test_that_a_worker_lives_is_no_news(postgres_url, monkeypatch):
     await bench.write(new_executions=[an_execution(1)])
     assert ["look"] == told
     await bench.store.close()
+
+
+async def test_a_reason_is_given_also_where_the_error_has_no_words(postgres_url, monkeypatch, caplog):
+    """A time-out says nothing but its name."""
+
+    async def silent(_: Database) -> None:
+        raise TimeoutError
+
+    monkeypatch.setattr(Database, "connect_hints", silent)
+    with caplog.at_level(logging.WARNING):
+        async with node(postgres_url):
+            pass
+
+    assert ["TimeoutError"] == [text.partition("do not work: ")[2].partition(";")[0] for text in caplog.messages]

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import asyncpg
 import pytest
 
+from holdfast.cli.database_checks import check_database
 from holdfast.config import StoreConfig
 from holdfast.errors import ServerNotSupported
 from holdfast.store.postgres.connections import Database, close_quietly
@@ -63,6 +64,8 @@ async def test_a_standby_that_is_not_waited_for_is_warned_about_or_refused(serve
         with pytest.raises(ServerNotSupported, match="require_sync forbids") as refused:
             await connect(server.url, SYNC)
         assert 1 == len(refused.value.details["found"])
+        noted = [finding for finding in await check_database(server.url) if finding.level == "note"]
+        assert ["standby_not_waited_for"] == [finding.code for finding in noted]
     finally:
         await run(server, "SELECT pg_drop_replication_slot('away')")
 

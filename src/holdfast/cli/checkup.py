@@ -24,13 +24,13 @@ MANY_ATTEMPTS = 5
 
 
 async def look_around(door: Door, client: Client) -> list[Finding]:
-    now = words.now()
+    now = await door.now()
     counts = await client.count_workflows()
     told = ", ".join(f"{number} {status.lower()}" for status, number in sorted(counts.items()) if number) or "none"
     found = [Finding(Level.OK, f"{door.name}, org {client.org!r} can be asked; executions: {told}")]
-    sessions = await sessions_of(client)
+    sessions = await sessions_of(client, now)
     found += _workers(sessions, now, has_open=any(number for status, number in counts.items() if status.is_open))
-    found += _paused(sessions)
+    found += _paused(sessions, now)
     found += await _stuck(client)
     found += await _unclaimed(client, now, sessions)
     found += await _waiting(client, now, sessions)
@@ -39,7 +39,9 @@ async def look_around(door: Door, client: Client) -> list[Finding]:
 
 def _workers(sessions: Sessions, now: int, *, has_open: bool) -> list[Finding]:
     lost = [row for row in sessions.workers if row.lease_until_at <= now]
-    found = [Finding(Level.OK, f"worker {row.id} is there since {since(row.started_at)}") for row in sessions.alive]
+    found = [
+        Finding(Level.OK, f"worker {row.id} is there since {since(row.started_at, now)}") for row in sessions.alive
+    ]
     if not sessions.alive:
         level = Level.BAD if has_open else Level.NOTE
         found.append(Finding(level, "no worker is connected to this database", "start one: holdfast worker APP"))
@@ -54,12 +56,12 @@ def _workers(sessions: Sessions, now: int, *, has_open: bool) -> list[Finding]:
     return found
 
 
-def _paused(sessions: Sessions) -> list[Finding]:
+def _paused(sessions: Sessions, now: int) -> list[Finding]:
     return [
         *(
             Finding(
                 Level.NOTE,
-                f"queue {pause.name!r} is paused since {since(pause.since_at)}{_reason(pause)}",
+                f"queue {pause.name!r} is paused since {since(pause.since_at, now)}{_reason(pause)}",
                 f"holdfast queue resume {quote(pause.name)}",
                 "queue_paused",
             )
@@ -68,7 +70,7 @@ def _paused(sessions: Sessions) -> list[Finding]:
         *(
             Finding(
                 Level.NOTE,
-                f"worker {pause.name} is {pause.mode.value} since {since(pause.since_at)}{_reason(pause)}",
+                f"worker {pause.name} is {pause.mode.value} since {since(pause.since_at, now)}{_reason(pause)}",
                 f"holdfast workers resume {quote(pause.name)}" if pause.mode == "paused" else "stop it when it is done",
                 "worker_paused",
             )
@@ -111,7 +113,7 @@ async def _unclaimed(client: Client, now: int, sessions: Sessions) -> list[Findi
         Finding(
             Level.BAD,
             f"{len(times)} executions of kind {kind!r} version {version!r} have news that no worker takes, the oldest "
-            f"since {since(min(times))}",
+            f"since {since(min(times), now)}",
             f"run a worker with this kind and version: holdfast worker APP --queue {quote(queue)}",
         )
         for (kind, version, queue), times in sorted(groups.items())
@@ -148,7 +150,8 @@ def _unclaimed_tasks(tasks: Iterable[tuple[Execution, TaskRow]], now: int) -> li
     return [
         Finding(
             Level.BAD,
-            f"{len(times)} tasks {kind!r} on queue {queue!r} wait for a worker, the oldest since {since(min(times))}",
+            f"{len(times)} tasks {kind!r} on queue {queue!r} wait for a worker, the oldest since "
+            f"{since(min(times), now)}",
             f"run a worker that has this task: holdfast worker APP --queue {quote(queue)}",
         )
         for (kind, queue), times in sorted(groups.items())

@@ -13,6 +13,7 @@ from holdfast.cli.diagnosis import Finding, Level
 from holdfast.cli.doors import check_file, shown_url
 from holdfast.config import StoreConfig
 from holdfast.errors import HoldfastError
+from holdfast.store.urls import kind_of
 
 MEGABYTE = 1024 * 1024
 LITTLE_SPACE = 500 * MEGABYTE
@@ -24,7 +25,7 @@ HINT_S = 2.0
 async def check_database(url: str) -> list[Finding]:
     try:
         check_file(url)
-        return await (_postgres(url) if url.startswith("postgres") else _sqlite(url))
+        return await (_postgres if kind_of(url) == "postgresql" else _sqlite)(url)
     except HoldfastError as error:
         return [Finding(Level.BAD, f"{shown_url(url)}: {error.message} [{error.code}]")]
 
@@ -111,14 +112,20 @@ def _secret(path: Path) -> list[Finding]:
 
 async def _postgres(url: str) -> list[Finding]:
     from holdfast.store.postgres.connections import Database
+    from holdfast.store.postgres.standbys import risks
 
-    database = Database(url, StoreConfig(), lambda: 0)
+    database = Database(url, StoreConfig(synchronous="normal"), lambda: 0)  # what may be lost is a finding, not a log
     await database.check()
     async with database.session() as connection:
-        version = ".".join(str(part) for part in connection.get_server_version()[:2])
+        version = connection.get_settings().server_version.partition(" ")[0]
+        may_lose = await risks(connection, await connection.fetchval("SHOW synchronous_commit"))
     found = [
         Finding(Level.OK, f"{database.name} answers: PostgreSQL {version}"),
         _schema(database.name, [migration.name for migration in await database.pending()], url),
+        *(
+            Finding(Level.NOTE, f"{database.name} may lose answered calls: {risk.what}", risk.remedy, risk.code)
+            for risk in may_lose
+        ),
     ]
     return [*found, await _hints(database)]
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from holdfast.contract.explanations import Finding, Level
 from holdfast.explaining.executions import LATE, UNCLAIMED, Examined, Sessions, Sources, findings, read_sessions
 from holdfast.explaining.executions import examine as examine_sources
-from holdfast.explaining.words import now
 
 if TYPE_CHECKING:
     from holdfast.client.client import Client
@@ -16,11 +15,11 @@ if TYPE_CHECKING:
 __all__ = ["LATE", "UNCLAIMED", "Examined", "Finding", "Level", "Sessions", "examine", "findings", "sessions_of"]
 
 
-async def examine(client: Client, execution: Execution) -> Examined:
+async def examine(client: Client, execution: Execution, now: int) -> Examined:
     sources = Sources(client.executions, client.messages, client.deployments, client.org)
-    return await examine_sources(sources, execution, now=now())
+    return await examine_sources(sources, execution, now=now)
 
 
-async def sessions_of(client: Client) -> Sessions:
+async def sessions_of(client: Client, now: int) -> Sessions:
     assert client.deployments is not None, "the client of a command has all nouns"
-    return await read_sessions(client.deployments, client.org, now())
+    return await read_sessions(client.deployments, client.org, now)

@@ -50,7 +50,7 @@ def _examine_one(door: Door, id_: str) -> list[Finding]:
     from holdfast.cli.workflow.show import look
 
     async def run(client: Client) -> list[Finding]:
-        seen = await look(client, id_)
+        seen = await look(client, id_, await door.now())
         execution = seen.execution
         head = Finding(
             Level.OK, f"{execution.workflow_id} ({execution.id}) is {execution.status}, kind {execution.kind}"

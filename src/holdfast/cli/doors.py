@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from holdfast.client.client import Client
     from holdfast.client.remote.caller import Caller
     from holdfast.model.executions import Execution
+    from holdfast.wire.rest.system_views import MeView
 
 T = TypeVar("T")
 DEFAULT_FILE = Path("holdfast.db")
@@ -43,7 +45,7 @@ class Door:
     @property
     def name(self) -> str:
         """For people: never with a password."""
-        return self.server if self.server is not None else shown_url(self.db or "")
+        return shown_url(self.db or "") if self.server is None else shown_server(self.server)
 
     def run(self, work: Callable[[Client], Awaitable[T]]) -> T:
         """Open, do the work, close."""
@@ -73,17 +75,43 @@ class Door:
         async with Client.connect(self.server, api_key=self.api_key, org=self.org) as client:
             yield client
 
+    async def now(self) -> int:
+        """The time by which leases and timers are judged: the database's, which need not be this machine's."""
+        from holdfast.cli import words
+        from holdfast.store.urls import kind_of
+        from holdfast.wire.rest.times import micros
+
+        if self.server is not None:
+            async with self._introduced() as (_, me):
+                return words.now() if me.now is None else micros(me.now)
+        assert self.db is not None
+        if kind_of(self.db) == "sqlite":
+            return words.now()
+        from holdfast.config import StoreConfig
+        from holdfast.store.postgres.clocks import time_of
+        from holdfast.store.postgres.connections import Database
+
+        async with Database(self.db, StoreConfig(), words.now).session() as connection:
+            return await time_of(connection)
+
     @asynccontextmanager
     async def caller(self) -> AsyncIterator[tuple[Caller, str]]:
         """For what a Client has no words for: calls to the server, and the path of the org that the key is for."""
-        from holdfast.client.remote.caller import Caller, escaped
+        from holdfast.client.remote.caller import escaped
+
+        async with self._introduced() as (caller, me):
+            yield caller, f"/api/orgs/{escaped(self.org if me.key_id is None else me.org)}"
+
+    @asynccontextmanager
+    async def _introduced(self) -> AsyncIterator[tuple[Caller, MeView]]:
+        """Calls to the server, and what it says of itself and of us."""
+        from holdfast.client.remote.caller import Caller
         from holdfast.wire.rest.system_views import MeView
 
         assert self.server is not None
         caller = Caller(self.server, self.api_key)
         try:
-            me = await caller.get("/api/me", MeView)
-            yield caller, f"/api/orgs/{escaped(self.org if me.key_id is None else me.org)}"
+            yield caller, await caller.get("/api/me", MeView)
         finally:
             await caller.close()
 
@@ -93,12 +121,16 @@ class Door:
         be at work, and looking at a database must not end that."""
         from holdfast.cli.engines import LookingEngine, OperatorEngine
         from holdfast.config import EngineConfig, StoreConfig
+        from holdfast.store.urls import kind_of
 
         assert self.db is not None
         check_file(self.db)
-        options.setdefault("config", EngineConfig(store=StoreConfig(migrate=False)))
+        config = options.pop("config", None) or EngineConfig(store=StoreConfig(migrate=False))
+        if kind_of(self.db) == "postgresql":
+            # What the server may lose is for the doctor to say, and for those that keep running; not for every command.
+            config = replace(config, store=replace(config.store, synchronous="normal"))
         kind = LookingEngine if looking else OperatorEngine
-        async with kind(self.db, org=self.org, **options) as engine:
+        async with kind(self.db, org=self.org, config=config, **options) as engine:
             yield engine
 
 
@@ -122,8 +154,10 @@ def place_of(server: str | None, db: str | None) -> tuple[str | None, str | None
 
 
 def database_url(given: str) -> str:
-    """A path is as good as a URL. What has a scheme, if only half of one, is left to whoever reads URLs."""
-    return given if re.match(r"[a-zA-Z][\w+.-]+:", given) else f"sqlite:///{given}"
+    """A path is as good as a URL."""
+    from holdfast.store.urls import url_of
+
+    return url_of(given)
 
 
 def check_file(url: str) -> None:
@@ -131,8 +165,9 @@ def check_file(url: str) -> None:
     from holdfast.assembly import database_file, open_store
     from holdfast.config import EngineConfig
     from holdfast.errors import InvalidDatabaseUrl
+    from holdfast.store.urls import kind_of
 
-    if not url.startswith("sqlite:"):
+    if kind_of(url) != "sqlite":
         return
     open_store(url, EngineConfig())  # reads the URL and opens nothing
     path = database_file(url)
@@ -146,8 +181,28 @@ def check_file(url: str) -> None:
 
 
 def shown_url(url: str) -> str:
-    """A URL without user and password."""
-    return re.sub(r"//[^/@]*@", "//", url).partition("?")[0]
+    """The URL of a database without user and password: of one that can't be read, nothing but its scheme. Where the
+    password ends in it, nobody knows."""
+    from holdfast.errors import HoldfastError
+    from holdfast.store.urls import kind_of
+
+    try:
+        if kind_of(url) == "sqlite":
+            return url
+        from holdfast.store.postgres.urls import parse
+
+        return parse(url).shown_url
+    except HoldfastError:
+        scheme = re.match(r"postgres(ql)?(?=:)", url)
+        return f"{scheme[0]}://…" if scheme else "the database"
+
+
+def shown_server(url: str) -> str:
+    """The address of a server, without a key that somebody may have written into it."""
+    scheme, slashes, rest = url.partition("://")
+    if slashes and "@" not in rest:
+        return re.split(r"[?#]", url, maxsplit=1)[0]
+    return f"{scheme}://…" if scheme in {"http", "https", "grpc", "grpcs"} else "the server"
 
 
 async def found(client: Client, given: str) -> Execution:

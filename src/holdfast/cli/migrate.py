@@ -27,8 +27,10 @@ def migrate(url: str, *, check: bool) -> None:
     environment variable HOLDFAST_DATABASE_URL is used, where no list of processes shows its password. Programs that
     use the database may go on meanwhile. Run it as often as you like: what was applied before is left alone.
     """
+    from holdfast.store.urls import kind_of
+
     url = database_url(url)
-    name, found = _postgres(url, check=check) if url.startswith("postgres") else _sqlite(url, check=check)
+    name, found = (_postgres if kind_of(url) == "postgresql" else _sqlite)(url, check=check)
     for migration in found:
         click.echo(f"{'missing' if check else 'applied'}  {migration.name}")
     if not found:
@@ -47,7 +49,7 @@ def _postgres(url: str, *, check: bool) -> tuple[str, list[Migration]]:
         await database.check()
         return [*(await database.pending() if check else await database.migrate())]
 
-    database = Database(url, StoreConfig(), lambda: 0)
+    database = Database(url, StoreConfig(synchronous="normal"), lambda: 0)  # the schema is all that is asked about
     return database.name, asyncio.run(run())
 
 
@@ -61,9 +63,6 @@ def _sqlite(url: str, *, check: bool) -> tuple[str, list[Migration]]:
     from holdfast.store.sqlite.connections import Database
     from holdfast.store.sqlite.migrate import migrations, missing
 
-    if not url.startswith("sqlite:"):
-        # Not shown: whatever it is, it may hold a password.
-        raise InvalidDatabaseUrl("this URL is neither sqlite:///path/to/file.db nor postgresql://…", field="url")
     open_store(url, EngineConfig(), SystemClock())  # reads the URL and opens nothing
     path = database_file(url)
     if path is None:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from holdfast.cli.doors import place_of, shown_url
+from holdfast.cli.doors import place_of, shown_server, shown_url
 from holdfast.cli.inputs import LENGTH
 from holdfast.cli.main import debug_option
 
@@ -81,7 +81,8 @@ def worker(
     else:
         assert url is not None, "a server or a database"
         running = _local(loaded, url, org, config)
-    asyncio.run(_run(loaded, running, server or shown_url(url or ""), config.worker.queues))
+    where = shown_url(url or "") if server is None else shown_server(server)
+    asyncio.run(_run(loaded, running, where, config.worker.queues))
 
 
 def _remote(
@@ -104,8 +105,11 @@ def _remote(
 
 def grpc_address(server: str) -> str:
     """Workers talk gRPC. The address of a server's HTTP is taken for its default port for workers."""
-    parts = urlsplit(server)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
+    try:
+        parts = urlsplit(server)
+    except ValueError:
+        return server  # whoever reads it says what is wrong with it
+    if parts.scheme not in {"http", "https"} or not parts.hostname or "@" in parts.netloc or parts.query:
         return server
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"grpc{parts.scheme.removeprefix('http')}://{host}:{GRPC_PORT}"

@@ -30,31 +30,31 @@ def list_(door: Door) -> None:
     object on each line."""
     from holdfast.wire.rest.system_views import worker_view
 
-    async def run(client: Client) -> list[WorkerView]:
+    async def run(client: Client) -> tuple[list[WorkerView], int]:
         assert client.deployments is not None, "the client of a command has all nouns"
-        return await client.deployments.workers(client.org, MOST)
+        return await client.deployments.workers(client.org, MOST), await door.now()
 
-    found = door.look(run)
+    found, now = door.look(run)
     if door.out.as_json:
         for one in found:
             door.out.item(worker_view(one))
         return
     headers = ("WORKER ID", "HOST", "PID", "STARTED", "STATE")
-    door.out.table(headers, [_row(one) for one in found], empty="no worker is there: holdfast worker APP")
+    door.out.table(headers, [_row(one, now) for one in found], empty="no worker is there: holdfast worker APP")
 
 
-def _row(found: WorkerView) -> list[Shown]:
+def _row(found: WorkerView, now: int) -> list[Shown]:
     from holdfast.cli.output import Cell
-    from holdfast.cli.words import now, since
+    from holdfast.cli.words import since
 
     row, pause = found.row, found.pause
     state = Cell("works", "green")
-    if row.lease_until_at <= now():
-        state = Cell(f"lost since {since(row.lease_until_at)}", "red")
+    if row.lease_until_at <= now:
+        state = Cell(f"lost since {since(row.lease_until_at, now)}", "red")
     elif pause is not None:
         why = f": {pause.reason}" if pause.reason else ""
-        state = Cell(f"{pause.mode.value} since {since(pause.since_at)}{why}", "yellow")
-    return [row.id, row.host, str(row.pid), Cell(since(row.started_at), "dim"), state]
+        state = Cell(f"{pause.mode.value} since {since(pause.since_at, now)}{why}", "yellow")
+    return [row.id, row.host, str(row.pid), Cell(since(row.started_at, now), "dim"), state]
 
 
 @workers.command()

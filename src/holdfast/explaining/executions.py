@@ -166,7 +166,7 @@ def _stuck(seen: Examined) -> Finding:
     id_ = quote(seen.execution.workflow_id)
     if stuck is None:
         return Finding(Level.BAD, "it is stuck, and nobody knows why", f"holdfast workflow resume {id_}", "stuck")
-    told = f"its code can't go on since {since(stuck.at)}: {stuck.message} [{stuck.code}]"
+    told = f"its code can't go on since {since(stuck.at, seen.now)}: {stuck.message} [{stuck.code}]"
     if stuck.worker:
         told += f"; last tried by worker {stuck.worker}"
     return Finding(
@@ -183,8 +183,8 @@ def _pending(seen: Examined) -> Finding:
     assert ready is not None, "that is what pending means"
     if ready.not_before_at > seen.now:
         why = f"is tried again after {execution.crashes} crashes of its worker" if execution.crashes else "begins"
-        return Finding(Level.NOTE, f"it {why} at {since(ready.not_before_at)}", code="begins_later")
-    told = f"it has news since {since(ready.since_at)}, and no worker has taken it"
+        return Finding(Level.NOTE, f"it {why} at {since(ready.not_before_at, seen.now)}", code="begins_later")
+    told = f"it has news since {since(ready.since_at, seen.now)}, and no worker has taken it"
     has = f"kind {execution.kind!r} version {execution.version!r}"
     if execution.kind == TASK_WORKFLOW:
         has = f"task {(execution.metadata or {}).get(KIND_TAG, '')!r}"
@@ -210,7 +210,7 @@ def _paused(seen: Examined, queue: str, told: str) -> Finding | None:
         why = f": {words.short(pause.reason, 300)}" if pause.reason else ""
         return Finding(
             Level.NOTE,
-            f"{told}; the queue is paused since {since(pause.since_at)}{why}",
+            f"{told}; the queue is paused since {since(pause.since_at, seen.now)}{why}",
             f"holdfast queue resume {quote(queue)}",
             "queue_paused",
         )
@@ -228,11 +228,11 @@ def _running(seen: Examined) -> Finding:
     ready = seen.execution.ready
     assert ready is not None, "that is what running means"
     holder = "" if ready.worker in {None, UNTOLD} else f" {ready.worker}"
-    told = f"{'a worker' if not holder else 'worker' + holder} runs its code since {since(ready.since_at)}"
+    told = f"{'a worker' if not holder else 'worker' + holder} runs its code since {since(ready.since_at, seen.now)}"
     if seen.sessions is not None and ready.worker is not None:
         row = seen.sessions.worker(ready.worker)
         if row is None or row.lease_until_at <= seen.now:
-            over = "is unknown" if row is None else f"was last heard of before {since(row.lease_until_at)}"
+            over = "is unknown" if row is None else f"was last heard of before {since(row.lease_until_at, seen.now)}"
             told = f"{told}, but that worker {over}"
             return Finding(Level.BAD, told, "take it back: holdfast recover", "worker_lost")
     return Finding(Level.OK, told, "if it stays so, look at the log of that worker: a step may hang", "running")
@@ -241,7 +241,7 @@ def _running(seen: Examined) -> Finding:
 def _closed(seen: Examined) -> Finding:
     execution = seen.execution
     id_ = quote(execution.id)
-    ended = f"at {since(execution.closed_at)}" if execution.closed_at is not None else ""
+    ended = f"at {since(execution.closed_at, seen.now)}" if execution.closed_at is not None else ""
     last = seen.last_events[-1].body if seen.last_events else None
     again = f"once the cause is gone: holdfast workflow retry {id_}"
     if execution.successor is not None:
@@ -266,7 +266,7 @@ def _closed(seen: Examined) -> Finding:
 def _waiting(seen: Examined, wait: Wait) -> Iterator[Finding]:
     id_, name = quote(seen.execution.workflow_id), quote(wait.name)
     where = f" ({wait.line})" if wait.line else ""
-    told = f"it waits for {words.wait(wait)}{where} since {since(seen.waits_since)}"
+    told = f"it waits for {words.wait(wait)}{where} since {since(seen.waits_since, seen.now)}"
     code = f"waits_for_{wait.kind}"
     match wait.kind:
         case "signal":
@@ -298,7 +298,7 @@ def _timer(seen: Examined, wait: Wait, where: str) -> Finding:
             "start a worker, a server or `holdfast dev`; or once: holdfast recover",
             "timer_late",
         )
-    left = f", {since(due).rpartition(', ')[2]}" if due is not None else ""
+    left = f", {since(due, seen.now).rpartition(', ')[2]}" if due is not None else ""
     return Finding(Level.OK, f"its {words.wait(wait)}{where} goes on meanwhile{left}", code="waits_for_timer")
 
 
@@ -307,7 +307,7 @@ def _task(seen: Examined, wait: Wait, told: str) -> Finding:
     if row is None:
         told = f"{told}, which has just ended, or is missing"
         return Finding(Level.NOTE, told, "if it stays so: holdfast recover", "task_missing")
-    told = f"{told}: attempt {row.attempt}, {words.task_state(row)}"
+    told = f"{told}: attempt {row.attempt}, {words.task_state(row, seen.now)}"
     if row.last_failure is not None:
         told += f"; the last one failed with {words.failure(row.last_failure)}"
     if row.worker is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from holdfast.contract.deployments import Deployments
 from holdfast.contract.executions import Executions
 from holdfast.contract.explanations import EventExplained, ExecutionExplained
@@ -12,15 +14,24 @@ from holdfast.explaining.executions import Sources, examine, findings
 
 
 class LocalExplanations:
-    def __init__(self, executions: Executions, messages: Messages, deployments: Deployments | None) -> None:
+    """`now`: the clock by which leases and timers are judged, where it is another one than this machine's."""
+
+    def __init__(
+        self,
+        executions: Executions,
+        messages: Messages,
+        deployments: Deployments | None,
+        now: Callable[[], int] = words.now,
+    ) -> None:
         self._executions = executions
         self._messages = messages
         self._deployments = deployments
+        self._now = now
 
     async def execution(self, org: str, execution_id: str) -> ExecutionExplained:
         execution = await self._executions.get(org, execution_id)
         sources = Sources(self._executions, self._messages, self._deployments, org)
-        seen = await examine(sources, execution, now=words.now())
+        seen = await examine(sources, execution, now=self._now())
         return ExecutionExplained(execution=execution, findings=tuple(findings(seen)))
 
     async def event(self, org: str, event_id: int) -> EventExplained:

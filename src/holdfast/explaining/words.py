@@ -46,9 +46,9 @@ def length(micros: int) -> str:
     return "0 s"
 
 
-def since(at: int) -> str:
-    """`06:10:02, 3 min ago`, or `in 3 min`."""
-    passed = now() - at
+def since(at: int, seen_at: int | None = None) -> str:
+    """`06:10:02, 3 min ago`, or `in 3 min`. Another clock than this machine's may say when it is seen."""
+    passed = (now() if seen_at is None else seen_at) - at
     return f"{day_time(at)}, {length(passed)} ago" if passed >= 0 else f"{day_time(at)}, in {length(passed)}"
 
 
@@ -76,14 +76,15 @@ def waits(found: Iterable[Wait]) -> str:
     return ", ".join(wait(one) for one in sorted(found, key=lambda one: one.kind == "timer"))
 
 
-def task_state(task: TaskRow) -> str:
+def task_state(task: TaskRow, seen_at: int | None = None) -> str:
     """Where an unfinished task stands."""
+    seen_at = now() if seen_at is None else seen_at
     progress = "" if task.progress is None else f", {task.progress:.0%} done"
     if task.worker is not None:
         began = f" since {day_time(task.started_at)}" if task.started_at is not None else ""
         return f"running{began}{progress}"
     if task.deferred:
         return f"waits to be completed by its token{progress}"
-    if task.attempt and now() < task.not_before_at < NEVER:
-        return f"tried again in {length(task.not_before_at - now())}{progress}"
+    if task.attempt and seen_at < task.not_before_at < NEVER:
+        return f"tried again in {length(task.not_before_at - seen_at)}{progress}"
     return f"waits for a worker{progress}"

@@ -12,11 +12,12 @@ import pytest
 
 from holdfast import errors
 from holdfast.cli import exits
-from holdfast.cli.doors import shown_url
+from holdfast.cli.doors import shown_server, shown_url
 from holdfast.cli.main import COMMANDS, main
 from tests.unit.cli.conftest import Cli
 
 PAGE = (Path(__file__).parents[3] / "docs" / "command-line.md").read_text("utf-8")
+APP = "from holdfast import task\n\n\n@task\ndef rest() -> None: ...\n"
 
 
 def commands(group: click.Group = main, path: str = "") -> Iterator[tuple[str, click.Command]]:
@@ -176,12 +177,92 @@ def test_server_and_database_exclude_each_other():
     assert "not both" in said
 
 
-def test_passwords_are_not_shown():
-    """Of a database that is named, and of one that can't even be."""
-    assert "postgresql://h:1/app" == shown_url("postgresql://u:hush@h:1/app?password=hush")
-    for url in ("mysql://u:hush@h/app", "postgresql://u:hush@h"):
-        assert "hush" not in Cli()("workflow", "list", "--db", url, code=None).output
-        assert "hush" not in Cli()("doctor", "--db", url, code=None).output
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://u:hush@h:1/app?sslpassword=hush&search_path=a", "postgresql://h:1/app?search_path=a"),
+        ("postgres:///app?user=u&password=hush&host=/run/pg", "postgres:///app?host=/run/pg"),
+        ("postgresql://u:p@ss:hush@h/app", "postgresql://…"),
+        ("postgresql://u:pa/hush@h/app", "postgresql://…"),
+        ("postgresql:/u:hush@h/app", "postgresql://…"),
+        ("postgresql://u:hush@h:1/app?password=hush", "postgresql://…"),
+        ("u:hush@h:5432/app", "the database"),
+        ("mysql://u:hush@h/app", "the database"),
+        ("sqlite:////srv/app.db", "sqlite:////srv/app.db"),
+    ],
+)
+def test_passwords_are_not_shown(url, shown):
+    """Of a database that is named, and of one that can't even be: where a password ends in that, nobody knows."""
+    assert shown == shown_url(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://u:p@ss:hush@h/app",
+        "postgresql://u:pa/hush@h/app",
+        "postgresql:/u:hush@h/app",
+        "postgresql://u:hush@h",
+        "u:hush@h:5432/app",
+        "mysql://u:hush@h/app",
+        "host=h user=u password=hush dbname=d",
+    ],
+)
+@pytest.mark.parametrize(
+    "command", [("workflow", "list", "--db"), ("doctor", "--db"), ("migrate",), ("server", "--db")]
+)
+def test_no_command_shows_the_password_of_a_wrong_url(command, url):
+    """Neither as the place it works on nor in what it says about it."""
+    ended = Cli()(*command, url, code=None)
+
+    assert ("hush" in ended.output, "[invalid_database_url]" in ended.output) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://h:8233", "http://h:8233"),
+        ("http://h:8233/flows?key=hush", "http://h:8233/flows"),
+        ("http://u:hush@h:8233", "http://…"),
+        ("grpc://hush@h:7234", "grpc://…"),
+        ("http://u:hu/sh@[h", "http://…"),
+        ("hush@h:8233", "the server"),
+        ("h:8233", "the server"),
+    ],
+)
+def test_keys_in_the_address_of_a_server_are_not_shown(url, shown):
+    """They do not belong there."""
+    assert shown == shown_server(url)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://u:hush@h:8233", "http://u:hush@[h", "http://h/?key=hush", "grpc://hush@h:1", "hush@h"]
+)
+@pytest.mark.parametrize("command", [("workflow", "list"), ("doctor",), ("worker", "app.py")])
+def test_no_command_shows_the_key_in_the_address_of_a_server(command, url, tmp_path):
+    """Whoever wrote one there is told what an address looks like."""
+    (tmp_path / "app.py").write_text(APP)
+    ended = Cli()(*command, "--server", url, code=None)
+
+    assert ("hush" in ended.output, "[invalid_server]" in ended.output) == (False, True)
+
+
+@pytest.mark.parametrize("command", [["server", "--db"], ["worker", "app.py", "--db"], ["dev", "app.py", "--db"]])
+def test_settings_of_a_connection_are_not_a_file(command, tmp_path):
+    """Nothing is made, and the password is not shown."""
+    (tmp_path / "app.py").write_text(APP)
+    said = Cli().refused(*command, "host=h user=u password=hush dbname=d", code=2)
+
+    assert ("postgresql://" in said, "hush" in said) == (True, False)
+    assert {"app.py", "__pycache__"} >= {file.name for file in tmp_path.iterdir()}
+
+
+@pytest.mark.parametrize("scheme", ["mysql", "psql"])
+def test_unknown_schemes_are_named_with_the_known_ones(scheme):
+    """They are not taken for files."""
+    said = Cli().refused("doctor", "--db", f"{scheme}://u:hush@h/d", code=2)
+
+    assert all(known in said for known in (f"{scheme}://", "sqlite:///", "postgresql://"))
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

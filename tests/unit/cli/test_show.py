@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from holdfast import SyncEngine, workflow
+from holdfast import Server, ServerConfig, SyncEngine, workflow
+from holdfast.cli.doors import Door
 from tests.conftest import QUICK
 from tests.unit.cli.conftest import charging, until_waiting, waiting
+from tests.unit.engine.test_events import Clock
 
 
 def findings(page: Any) -> list[tuple[str, str, str]]:
@@ -195,3 +197,14 @@ def test_the_doctor_explains_one_workflow(cli, engine):
     until_waiting(engine, "W-1")
 
     assert "send it: holdfast workflow signal W-1 go" in cli("doctor", "W-1").stdout
+
+
+async def test_the_clock_of_a_server_is_asked_for(tmp_path):
+    """Leases are judged by it, not by the one of this machine."""
+    clock = Clock()
+    clock.move(-3600)
+    config = ServerConfig(port=0, grpc_port=None)
+    async with Server(f"sqlite:///{tmp_path}/app.db", config=QUICK, server=config, clock=clock) as server:
+        told = await Door(server=server.url, api_key=None, db=None, org="default", as_json=True).now()
+
+        assert abs(told - clock()) < 60_000_000

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from functools import partial
+from typing import cast
 
 import pytest
 
 from holdfast import WorkflowContext, task, workflow
 from holdfast.contract.keys import CreateKey, DeleteOrg, Principal
+from holdfast.contract.upkeep import Upkeep
 from holdfast.engine import deleting
-from holdfast.errors import Forbidden, InvalidRequest, OrgClosed, Unauthenticated
+from holdfast.errors import EngineStopped, Forbidden, InvalidRequest, OrgClosed, StorageBusy, Unauthenticated
 from holdfast.model.key_text import hash_key
 from holdfast.model.keys import Role
+from holdfast.services.deletions import Deletions
 from tests.conftest import until
 from tests.looking import columns, dump, rows, tables
 
@@ -198,3 +202,18 @@ async def test_deleting_twice_is_deleting_once(engine):
 
     assert closed_at == (await running.storage.org("acme")).closed_at
     assert [] == await running.storage.deletions()
+
+
+async def test_a_look_that_fails_is_not_called_a_deletion(caplog):
+    """Whether any org was deleted may be just what could not be asked."""
+
+    class Failing:
+        answers = iter([StorageBusy("the server is away"), EngineStopped("enough")])
+
+        async def delete_orgs(self) -> bool:
+            raise next(self.answers)
+
+    with caplog.at_level(logging.WARNING):
+        await Deletions(cast("Upkeep", Failing()), every_s=0).run()
+
+    assert ["orgs that were deleted are looked for again in 0 s: the server is away"] == caplog.messages

@@ -168,3 +168,14 @@ async def test_a_message_for_another_correlation_key_is_explained(engine):
     assert "'c1'" in considered.reason
     assert "'c2'" in considered.reason
     assert 1 == (await handle.explain_wait()).events
+
+
+async def test_leases_and_ages_are_judged_by_the_clock_of_the_database(engine):
+    """It may be an hour behind this machine's: nothing waits for an hour because of that."""
+    clock = Clock()
+    clock.move(-3600)
+    client = (await engine(workflows=[wait_for], clock=clock)).client
+    handle = await begin(client, [None])
+    [found] = (await client.explain_workflow(handle.id)).findings
+
+    assert (" ago" in found.text, " h " in found.text) == (True, False)

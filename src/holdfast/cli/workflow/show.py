@@ -24,7 +24,7 @@ def show(door: Door, id_: str) -> None:
     is stuck, its last events, and what to do next."""
 
     async def run(client: Client) -> None:
-        seen = await look(client, id_)
+        seen = await look(client, id_, await door.now())
         if door.out.as_json:
             door.out.document(page(seen))
         else:
@@ -33,10 +33,10 @@ def show(door: Door, id_: str) -> None:
     door.look(run)
 
 
-async def look(client: Client, id_: str) -> Examined:
+async def look(client: Client, id_: str, now: int) -> Examined:
     from holdfast.cli.diagnosis import examine
 
-    return await examine(client, await found(client, id_))
+    return await examine(client, await found(client, id_), now)
 
 
 def page(seen: Examined) -> dict[str, Any]:
@@ -71,11 +71,11 @@ def draw(out: Output, seen: Examined) -> None:
     out.line(Cell(execution.workflow_id, "bold"), "  ", status_cell(execution.status))
     out.field("execution", execution.id)
     out.field("kind", f"{execution.kind} version {execution.version}, queue {execution.queue}")
-    out.field("started", since(execution.created_at))
+    out.field("started", since(execution.created_at, seen.now))
     if execution.closed_at is not None:
-        out.field("closed", since(execution.closed_at))
+        out.field("closed", since(execution.closed_at, seen.now))
     else:
-        out.field("last change", since(execution.updated_at))
+        out.field("last change", since(execution.updated_at, seen.now))
     _draw_relations(out, seen)
     for finding in findings(seen):
         draw_finding(out, finding)
@@ -148,7 +148,7 @@ def _draw_rows(out: Output, seen: Examined) -> None:
     if seen.promises:
         out.heading("promises that are not settled")
         rows: list[list[Shown]] = [
-            [promise.id, promise.name, Cell(since(promise.created_at), "dim")] for promise in seen.promises
+            [promise.id, promise.name, Cell(since(promise.created_at, seen.now), "dim")] for promise in seen.promises
         ]
         out.table(("PROMISE ID", "NAME", "SINCE"), rows)
     if seen.waits:
@@ -156,7 +156,13 @@ def _draw_rows(out: Output, seen: Examined) -> None:
         out.table(
             ("#", "KIND", "KEY", "SINCE", "WHERE"),
             [
-                [str(wait.wait_no), wait.kind.value, wait.key, Cell(since(wait.created_at), "dim"), wait.where or ""]
+                [
+                    str(wait.wait_no),
+                    wait.kind.value,
+                    wait.key,
+                    Cell(since(wait.created_at, seen.now), "dim"),
+                    wait.where or "",
+                ]
                 for wait in seen.waits
             ],
         )

@@ -19,6 +19,7 @@ HEAD_BYTES: Final = 64 * 1024
 ANSWER_BYTES: Final = 256 * 1024 * 1024
 IDLE_S: Final = 55.0
 """Less than a server keeps them, so that a connection is rarely closed just when it is used again."""
+_READS: Final = "a server's address reads http://host:port or https://host:port"
 
 
 class Answer(NamedTuple):
@@ -41,13 +42,14 @@ class Address(NamedTuple):
 
 def read_url(url: str) -> Address:
     """Raises InvalidServer."""
-    parts = urlsplit(url)
     try:
+        parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        port = -1
-    if parts.scheme not in {"http", "https"} or not parts.hostname or port == -1 or parts.query or parts.fragment:
-        raise InvalidServer("a server's address reads http://host:port or https://host:port", field="url")
+        # The reason is not shown: of a key in front of the host, it may show a part.
+        raise InvalidServer(_READS, field="url") from None
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
+        raise InvalidServer(_READS, field="url")
     if parts.username is not None or parts.password is not None:
         raise InvalidServer("give the key as api_key=, not in the address", field="url")
     secure = parts.scheme == "https"

@@ -56,7 +56,8 @@ def addresses(server: str) -> tuple[Address, ...]:
     scheme, _, rest = str(server).partition("://")
     if scheme not in {"grpc", "grpcs"} or not rest:
         raise InvalidServer(
-            f"{server!r:.200} is not the address of a server for workers: use grpc://host:port, or grpcs:// for TLS",
+            f"{_shown(str(server))} is not the address of a server for workers: use grpc://host:port, or grpcs:// for "
+            "TLS",
             field="server",
         )
     return tuple(_address(part.strip(), secure=scheme == "grpcs") for part in rest.rstrip("/").split(","))
@@ -67,11 +68,17 @@ def _address(text: str, *, secure: bool) -> Address:
         parts = urlsplit(f"//{text}")
         port = parts.port or DEFAULT_PORT
     except ValueError as error:
-        raise InvalidServer(f"{text!r:.200} is not host:port: {error}", field="server") from error
+        reason = f": {error}" if "@" not in text else ""
+        raise InvalidServer(f"{_shown(text)} is not host:port{reason}", field="server") from None
     if not parts.hostname or parts.path or parts.query or parts.fragment or parts.username is not None:
-        raise InvalidServer(f"{text!r:.200} is not host:port", field="server")
+        raise InvalidServer(f"{_shown(text)} is not host:port; a key is given as api_key=", field="server")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return Address(f"{host}:{port}", secure)
+
+
+def _shown(text: str) -> str:
+    """What was given, unless there may be a key in it."""
+    return "this" if "@" in text or "?" in text else f"{text!r:.200}"
 
 
 def is_local(target: str) -> bool:

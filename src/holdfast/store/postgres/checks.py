@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from holdfast.config import StoreConfig
-from holdfast.errors import AccessDenied, ServerNotSupported, ServerReadOnly, StorageError
+from holdfast.errors import AccessDenied, ServerNotSupported, ServerReadOnly, StorageCorrupt, StorageError
+from holdfast.store.postgres.migrate import migrations
 from holdfast.store.postgres.standbys import check_standbys
+from holdfast.store.tables import lost, made_by
 
 OLDEST: Final = 14
 # Sent as they are, without parameters: nothing here is prepared, so a pooler has nothing to mix up.
@@ -14,30 +16,53 @@ _SERVER: Final = """
 SELECT current_setting('server_version_num')::integer, current_setting('server_version'),
     (SELECT pg_encoding_to_char(encoding) FROM pg_database WHERE datname = current_database()),
     pg_is_in_recovery(), current_setting('transaction_read_only') = 'on', current_setting('synchronous_commit'),
-    current_user::text, current_schema()::text, to_regclass('holdfast_schema_version') IS NOT NULL
+    current_user::text, current_schema()::text, to_regclass('holdfast_executions') IS NOT NULL,
+    to_regclass('holdfast_schema_version') IS NOT NULL
 """
+_READ_ONLY: Final = """
+SELECT source, current_database()::text FROM pg_settings WHERE name = 'default_transaction_read_only' AND setting = 'on'
+"""
+# Where a setting comes from, as pg_settings says it, and what takes it away.
+_RESETS: Final = {
+    "user": 'run ALTER ROLE "{user}" RESET default_transaction_read_only',
+    "database": 'run ALTER DATABASE "{database}" RESET default_transaction_read_only',
+    "database user": 'run ALTER ROLE "{user}" IN DATABASE "{database}" RESET default_transaction_read_only',
+    "global": "run ALTER ROLE ALL RESET default_transaction_read_only",
+    "client": "take it out of the URL's options, or out of PGOPTIONS",
+}
+_RESET_SERVER: Final = (
+    "run ALTER SYSTEM RESET default_transaction_read_only, or take it out of the server's configuration, and reload "
+    "that; some providers set it while the disk is full"
+)
 _MAY_CREATE: Final = "SELECT has_schema_privilege(current_schema(), 'CREATE')"
-_TABLES: Final = """
-SELECT c.relname FROM pg_class c
+_REFUSED: Final = """
+SELECT c.relname, c.relnamespace::regnamespace::text FROM pg_class c
 WHERE c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = to_regclass('holdfast_schema_version'))
-AND c.relkind = 'r' AND starts_with(c.relname, 'holdfast_') AND NOT (
-    has_table_privilege(c.oid, 'SELECT') AND (c.relname = 'holdfast_schema_version' OR (
+AND c.relkind IN ('r', 'S') AND starts_with(c.relname, 'holdfast_') AND NOT CASE WHEN c.relkind = 'S'
+    THEN has_sequence_privilege(c.oid, 'USAGE, UPDATE')
+    ELSE has_table_privilege(c.oid, 'SELECT') AND (c.relname = 'holdfast_schema_version' OR (
         has_table_privilege(c.oid, 'INSERT') AND has_table_privilege(c.oid, 'UPDATE')
-        AND has_table_privilege(c.oid, 'DELETE'))))
+        AND has_table_privilege(c.oid, 'DELETE'))) END
 ORDER BY 1
 """
+_APPLIED: Final = "SELECT version FROM holdfast_schema_version"
+_MISSING: Final = "SELECT name FROM unnest(string_to_array('{names}', ' ')) AS name WHERE to_regclass(name) IS NULL"
 
 
 async def check(connection: Any, name: str, config: StoreConfig) -> None:
     """Raise if the server, the database or the user's rights are not enough; warn if it may lose what it promised."""
     row = await connection.fetchrow(_SERVER)
-    version_num, version, encoding, standby, read_only, synchronous, user, schema, there = row
+    version_num, version, encoding, standby, read_only, synchronous, user, schema, in_use, there = row
     _check_server(name, version_num, version, encoding)
-    if standby or read_only:
-        what = "is a standby" if standby else "is set to be read-only (default_transaction_read_only)"
-        raise ServerReadOnly(f"{name} {what} and does not accept writes: name the primary in the URL", path=name)
+    if standby:
+        raise ServerReadOnly(f"{name} is a standby and does not accept writes: name the primary in the URL", path=name)
+    if read_only:
+        raise await _read_only(connection, name, user)
     if there:
-        await _check_tables(connection, name, user)
+        await _check_rights(connection, name, user)
+        await _check_tables(connection, name)
+    elif in_use:
+        raise StorageCorrupt(lost(name, ["holdfast_schema_version"]), path=name)
     else:
         await _check_schema(connection, name, user, schema)
     await check_standbys(connection, name, config, synchronous)
@@ -75,13 +100,41 @@ async def _check_schema(connection: Any, name: str, user: str, schema: str | Non
         )
 
 
-async def _check_tables(connection: Any, name: str, user: str) -> None:
-    refused = [row[0] for row in await connection.fetch(_TABLES)]
-    if refused:
+async def _read_only(connection: Any, name: str, user: str) -> ServerReadOnly:
+    """A primary that was told to refuse writes: whoever looks for another server looks in vain."""
+    found = await connection.fetchrow(_READ_ONLY)
+    if found is None:
+        return ServerReadOnly(f"{name} does not accept writes: name the primary in the URL", path=name)
+    source, database = found
+    reset = _RESETS.get(source, _RESET_SERVER).format(user=user, database=database)
+    return ServerReadOnly(
+        f"{name} is no standby, but does not accept writes (default_transaction_read_only = on, set by: {source}): "
+        f"{reset}",
+        path=name,
+        source=source,
+    )
+
+
+async def _check_tables(connection: Any, name: str) -> None:
+    applied = {row[0] for row in await connection.fetch(_APPLIED)}
+    known = {migration.version: migration.text for migration in migrations()}
+    if applied - known.keys():
+        return  # what a newer program has done without, nobody here can know
+    names = " ".join(sorted(made_by(known[version] for version in sorted(applied))))
+    missing = [row[0] for row in await connection.fetch(_MISSING.format(names=names))]
+    if missing:
+        raise StorageCorrupt(lost(name, missing), path=name, tables=missing)
+
+
+async def _check_rights(connection: Any, name: str, user: str) -> None:
+    rows = await connection.fetch(_REFUSED)
+    if rows:
+        refused, schema = [row[0] for row in rows], rows[0][1]
         shown = ", ".join(refused[:3]) + (f" and {len(refused) - 3} more" if len(refused) > 3 else "")
         raise AccessDenied(
             f'the user "{user}" may not use {shown} in {name}: as their owner, run GRANT SELECT, INSERT, UPDATE, '
-            f'DELETE ON ALL TABLES IN SCHEMA … TO "{user}", and GRANT USAGE ON ALL SEQUENCES IN SCHEMA … TO "{user}"',
+            f'DELETE ON ALL TABLES IN SCHEMA {schema} TO "{user}", and GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} '
+            f'TO "{user}"',
             path=name,
             user=user,
             tables=refused,

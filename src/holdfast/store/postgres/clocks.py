@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from holdfast.store.postgres.statements import Connection
 
 _GOOD_FOR = 100_000
 _NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+
+
+async def time_of(connection: Any) -> int:
+    """What time it is there."""
+    now: int = await connection.fetchval(_NOW)
+    return now
 
 
 class DatabaseClock:
@@ -29,7 +36,7 @@ class DatabaseClock:
         here = time.monotonic_ns() // 1000
         if here - self._read_at < _GOOD_FOR and connection is self._source:
             return here + self._ahead
-        now: int = await connection.fetchval(_NOW)
+        now = await time_of(connection)
         self._read_at = time.monotonic_ns() // 1000
         self._ahead = now - self._read_at
         self._source = connection

@@ -26,11 +26,14 @@ DISK_FULL: Final = "53100"
 READ_ONLY: Final = "25006"
 LOCK_NOT_AVAILABLE: Final = "55P03"
 PERMISSION_DENIED: Final = "42501"
+TOO_MANY_CONNECTIONS: Final = "53300"
 
 # The server goes away, or has gone: the connection is of no use any more.
 _GONE: Final = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03", "25P04"})
 # Others were in the way, or there was no room for one more.
-_IN_THE_WAY: Final = frozenset({"40001", "40P01", LOCK_NOT_AVAILABLE, "53300", "53200", "55006", "57014", READ_ONLY})
+_IN_THE_WAY: Final = frozenset(
+    {"40001", "40P01", LOCK_NOT_AVAILABLE, TOO_MANY_CONNECTIONS, "53200", "55006", "57014", READ_ONLY}
+)
 _CORRUPT: Final = frozenset({"XX001", "XX002"})
 # A prepared statement met another schema, or another session than its own: the driver has forgotten it meanwhile.
 _STALE_STATEMENT: Final = frozenset({"26000", "42P05"})
@@ -41,6 +44,15 @@ _TRANSIENT: Final = (
     StorageBusy,
 )
 _CLOSED: Final = ("connection is closed", "connection has been closed", "underlying connection is closed", "closing")
+
+
+# The driver has no class of its own for it.
+_NO_TLS: Final = "rejected SSL upgrade"
+
+
+def reason(error: BaseException) -> str:
+    """What an error says; its kind if it says nothing."""
+    return str(error) or type(error).__name__
 
 
 def sqlstate(error: BaseException) -> str:
@@ -99,7 +111,18 @@ def _by_state(error: BaseException, name: str) -> HoldfastError | None:
             path=name,
         )
     if code == READ_ONLY:
-        return ServerReadOnly(f"{name} does not accept writes ({error}): name the primary in the URL", path=name)
+        return ServerReadOnly(
+            f"{name} does not accept writes ({error}): name the primary in the URL; if it is that one, "
+            "`holdfast doctor` says what to reset",
+            path=name,
+        )
+    if code == TOO_MANY_CONNECTIONS:
+        return StorageBusy(
+            f"{name} has no connection left ({error}): every node needs 2 + StoreConfig.readers of them, so 4 unless "
+            "told else; run fewer nodes, or raise the server's max_connections, or the CONNECTION LIMIT of this role "
+            "or database",
+            path=name,
+        )
     if code in _CORRUPT:
         return StorageCorrupt(f"{name} is damaged ({error}): stop, copy the files, and restore a backup", path=name)
     return _by_rights(code, error, name)
@@ -117,7 +140,7 @@ def _by_rights(code: str, error: BaseException, name: str) -> HoldfastError | No
         return StorageError(f"{name} is not there ({error}): create it with CREATE DATABASE", path=name)
     if code in {"42P01", "42703", "3F000"}:
         return StorageError(
-            f"the schema of {name} is not complete ({error}): was it dropped, or is search_path another one? "
+            f"the schema of {name} is not complete ({error}): was something dropped, or is search_path another one? "
             "`holdfast migrate URL --check` says what is missing",
             path=name,
         )
@@ -132,15 +155,23 @@ def _by_class(error: BaseException, name: str) -> HoldfastError | None:
     if isinstance(error, asyncpg.ClientConfigurationError):
         return InvalidDatabaseUrl(f"the driver does not understand the URL of {name}: {error}", field="url")
     if isinstance(error, asyncpg.TargetServerAttributeNotMatched):
-        return ServerReadOnly(f"none of {name} accepts writes: name the primary in the URL", path=name)
+        return ServerReadOnly(
+            f"none of {name} accepts writes: name the primary in the URL; if it is among them, its "
+            "default_transaction_read_only is on",
+            path=name,
+        )
+    if isinstance(error, ConnectionError) and _NO_TLS in str(error):
+        return StorageError(
+            f"{name} does not speak TLS, and the URL's sslmode insists on it: set ssl = on in the server, or write "
+            "sslmode=prefer if the way to it is safe without",
+            path=name,
+        )
     if isinstance(error, OSError) and not isinstance(error, TimeoutError):
-        reason = str(error) or type(error).__name__
         return StorageBusy(
-            f"{name} can't be reached ({reason}): does the server run, and are host and port right?", path=name
+            f"{name} can't be reached ({reason(error)}): does the server run, and are host and port right?", path=name
         )
     if is_transient(error):
-        reason = str(error) or type(error).__name__
-        return StorageBusy(f"{name} did not do it before the deadline ({reason}): try again", path=name)
+        return StorageBusy(f"{name} did not do it before the deadline ({reason(error)}): try again", path=name)
     code = sqlstate(error)
     if code[:2] in {"53", "57", "58", "XX"} or code == "0A000":
         return StorageError(f"{name} can't be used ({error}): see the server's log", path=name)

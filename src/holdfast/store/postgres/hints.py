@@ -19,6 +19,7 @@ import asyncpg
 
 from holdfast.errors import HoldfastError
 from holdfast.store.postgres.connections import DRIVER_ERRORS, Database, close_quietly
+from holdfast.store.postgres.faults import reason
 
 _log = logging.getLogger("holdfast.store")
 
@@ -142,7 +143,7 @@ class Hints:
                 pause_s = _FIRST_PAUSE_S
             except (HoldfastError, *DRIVER_ERRORS) as error:
                 if self._healthy or not self._settled.is_set():
-                    _log.warning("hints of %s do not work: %s; trying again", self._database.name, error)
+                    _log.warning("hints of %s do not work: %s; trying again", self._database.name, reason(error))
             except Exception:  # noqa: BLE001 - without hints a node still works; without this task it never has any
                 _log.exception("hints of %s do not work; trying again", self._database.name)
             # A connection that had worked is worth a quick new try.

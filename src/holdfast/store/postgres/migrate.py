@@ -231,14 +231,16 @@ def _check(applied: Mapping[int, Applied], known: Mapping[int, Migration], name:
             _check_newer(row, newest_known, name)
         elif row.version not in known or known[row.version].checksum != row.checksum:
             raise StorageError(
-                f"{name} was made by another program: its schema version {row.version} is not the one known here",
+                f"{name} was made by another program: its schema version {row.version} is not the one known here; "
+                "run the Holdfast that made it, or name another database, or a schema of its own (?search_path=NAME)",
                 path=name,
                 version=row.version,
             )
     left_out = [version for version in known if version not in applied and version < max(applied, default=0)]
     if left_out:
         raise StorageError(
-            f"{name} has schema version {max(applied)}, but not version {left_out[0]}: it was made by another program",
+            f"{name} has schema version {max(applied)}, but not version {left_out[0]}: it was made by another program; "
+            "run the Holdfast that made it, or name another database, or a schema of its own (?search_path=NAME)",
             path=name,
             version=left_out[0],
         )

@@ -15,8 +15,7 @@ from typing import Final
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from holdfast.errors import InvalidDatabaseUrl
-
-SCHEMES: Final = ("postgresql", "postgres")
+from holdfast.store.urls import kind_of
 
 _SSL_MODES: Final = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 _CHOICES: Final = {
@@ -49,15 +48,19 @@ _INSTEAD: Final = {
     "service": "write host, port and database into the URL",
     "pool_size": "set StoreConfig.readers",
 }
+# Of the options, those that a URL needs to lead to the same tables, and that are no secret of anybody's.
+_SHOWN: Final = ("host", "port", "dbname", "database", "search_path", "sslmode", "hints")
 _PORT: Final = re.compile(r"[0-9]{1,5}")
 _OPTION: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a database is. `name` is for messages: it holds no password."""
+    """Where a database is. `name` is for messages, `shown_url` for commands that are suggested: neither says who
+    connects, or with what password."""
 
     name: str
+    shown_url: str
     dsn: str = field(repr=False)
     hints: bool = True
     application_name: str | None = "holdfast"
@@ -73,6 +76,7 @@ def parse(url: str) -> Place:
     database = _database(path, options)
     places = [_shown(host, port) for host, port in _hosts(hosts, options)]
     shown = ",".join(places) if places else os.environ.get("PGHOST") or "the local server"
+    kept = {name: value for name, value in options.items() if name in _SHOWN}
     hints = options.pop("hints", "on") == "on"
     attributes = None
     if len(places) > 1 and options.get("target_session_attrs", "any") == "any":
@@ -80,7 +84,8 @@ def parse(url: str) -> Place:
         attributes = "read-write"
     return Place(
         name=f"{shown}/{database}",
-        dsn=f"{scheme}://{netloc}{path}" + (f"?{urlencode(options, quote_via=quote)}" if options else ""),
+        shown_url=_url(scheme, hosts, path, kept),
+        dsn=_url(scheme, netloc, path, options),
         hints=hints,
         application_name=None if "application_name" in options else "holdfast",
         target_session_attrs=attributes,
@@ -88,16 +93,9 @@ def parse(url: str) -> Place:
 
 
 def _split(url: str) -> tuple[str, str, str, str]:
-    if not isinstance(url, str):
-        raise InvalidDatabaseUrl(f"a database URL is text, not {type(url).__name__}", field="url")
-    scheme, found, rest = url.partition("://")
-    if not found or scheme not in SCHEMES:
-        # Without a scheme the text may begin with a password.
-        shown = f" {scheme}://" if found and re.fullmatch(r"[a-z][a-z0-9+.-]*", scheme) else ""
-        raise InvalidDatabaseUrl(
-            f"the URL's scheme{shown} is not one of PostgreSQL: write postgresql://user:password@host:port/database",
-            field="url",
-        )
+    if kind_of(url) != "postgresql":
+        raise InvalidDatabaseUrl("this URL is not one of PostgreSQL: it begins with postgresql://", field="url")
+    scheme, _, rest = url.partition("://")
     if any(character.isspace() or not character.isprintable() for character in url):
         raise InvalidDatabaseUrl("the URL has blanks or control characters: write a blank as %20", field="url")
     if "#" in rest:
@@ -245,6 +243,11 @@ def _check_escapes(text: str, name: str) -> None:
         raise InvalidDatabaseUrl(f"the URL's {name} is not UTF-8", field=name) from None
     if "\0" in clean:
         raise InvalidDatabaseUrl(f"the URL's {name} has a NUL character", field=name)
+
+
+def _url(scheme: str, authority: str, path: str, options: dict[str, str]) -> str:
+    query = f"?{urlencode(options, safe='/,', quote_via=quote)}" if options else ""
+    return f"{scheme}://{authority}{path}{query}"
 
 
 def _shown(host: str, port: str) -> str:

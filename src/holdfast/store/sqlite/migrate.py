@@ -12,7 +12,8 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from holdfast.errors import SchemaTooNew, StorageError
+from holdfast.errors import SchemaTooNew, StorageCorrupt, StorageError
+from holdfast.store.tables import lost, made_by
 
 _SCHEMA_VERSION = """
 CREATE TABLE IF NOT EXISTS holdfast_schema_version (
@@ -65,10 +66,12 @@ def missing(connection: sqlite3.Connection, path: str) -> list[Migration]:
     for version, checksum in applied.items():
         if version not in known or known[version].checksum != checksum:
             raise StorageError(
-                f"{path} was made by another program: its schema version {version} is not the one known here",
+                f"{path} was made by another program: its schema version {version} is not the one known here; run the "
+                "Holdfast that made it, or name another file",
                 path=path,
                 version=version,
             )
+    _check_tables(connection, path, [known[version].text for version in sorted(applied)])
     return [migration for migration in migrations() if migration.version not in applied]
 
 
@@ -94,6 +97,13 @@ def _applied(connection: sqlite3.Connection) -> dict[int, str]:
     if found is None:
         return {}
     return dict(connection.execute("SELECT version, checksum FROM holdfast_schema_version ORDER BY version").fetchall())
+
+
+def _check_tables(connection: sqlite3.Connection, path: str, texts: list[str]) -> None:
+    there = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    gone = sorted(made_by(texts) - there)
+    if gone:
+        raise StorageCorrupt(lost(path, gone), path=path, tables=gone)
 
 
 def _statements(text: str) -> Iterator[str]:

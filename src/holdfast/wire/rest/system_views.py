@@ -19,12 +19,14 @@ class HealthView(View, frozen=True, kw_only=True):
 
 
 class MeView(View, frozen=True, kw_only=True):
-    """`key_id` is null where there are no keys. `payload_bytes` is how large one payload may be."""
+    """`key_id` is null where there are no keys. `payload_bytes` is how large one payload may be. `now` is the time by
+    which leases and timers are judged."""
 
     org: str
     role: Role
     key_id: str | None = None
     payload_bytes: int = 64 * 1024 * 1024
+    now: datetime | None = None
 
 
 class RecoveryView(View, frozen=True, kw_only=True):

@@ -5,12 +5,19 @@ from __future__ import annotations
 from holdfast.api.rest.calls import Call
 from holdfast.errors import RouteNotFound
 from holdfast.wire.rest import system_views as sv
+from holdfast.wire.rest.times import instant
 
 
 async def who_am_i(call: Call) -> sv.MeView:
     who = call.principal
     assert who is not None, "the operation has a role"
-    return sv.MeView(org=who.org, role=who.role, key_id=who.key_id, payload_bytes=call.nouns.payload_bytes)
+    return sv.MeView(
+        org=who.org,
+        role=who.role,
+        key_id=who.key_id,
+        payload_bytes=call.nouns.payload_bytes,
+        now=instant(call.nouns.upkeep.now()),
+    )
 
 
 async def metrics(call: Call) -> bytes:
