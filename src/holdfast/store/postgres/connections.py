@@ -130,7 +130,7 @@ class Database:
         """Apply what is missing; what was applied."""
         deadline_s = self.config.busy_deadline_s
         with self._explained():
-            return await migrate.apply(self._unhurried, self.name, deadline_s=deadline_s)
+            return await migrate.apply(self._unhurried, self.name, deadline_s=deadline_s, sessions=self.hints)
 
     async def connect_writer(self) -> asyncpg.Connection[Any]:
         """The connection that writes, on a database whose schema is up to date."""
