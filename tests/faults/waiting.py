@@ -26,6 +26,7 @@ class _Write:
     def __init__(self, ids: Sequence[str], name: str, wait: SubscriptionKind, now: int) -> None:
         self._page = (ids, name, wait, now)
         self._loop = asyncio.get_running_loop()
+        self.waiting_since = self._loop.time()
         self.done: asyncio.Future[None] = self._loop.create_future()
 
     def plan(self) -> LoadPlan:

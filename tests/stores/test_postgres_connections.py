@@ -263,7 +263,7 @@ async def test_a_standby_is_refused_whoever_connects():
     with LocalPostgres(durable=True) as server:
         database = database_at(server.url)
         await close_quietly(await database.connect_writer())
-        pool = await database.open_pool()
+        pool = await database.open_pool(1)
         await asyncio.to_thread(server.stop)
         signal = next(server.directory.glob("**/PG_VERSION")).with_name("standby.signal")
         signal.touch()
@@ -453,7 +453,7 @@ async def test_a_schema_that_is_behind_is_refused_when_it_may_not_be_changed(pos
 
 async def test_a_connection_that_comes_back_inside_a_transaction_is_not_used_again(postgres_url):
     """The next reader gets a new one, outside a transaction."""
-    pool = await database_at(postgres_url, StoreConfig(readers=1)).open_pool()
+    pool = await database_at(postgres_url, StoreConfig(readers=1)).open_pool(1)
     async with pool.acquire() as connection:
         await connection.execute("BEGIN")
         first = await connection.fetchval("SELECT pg_backend_pid()")
@@ -465,7 +465,7 @@ async def test_a_connection_that_comes_back_inside_a_transaction_is_not_used_aga
 
 async def test_reading_costs_no_round_trip_beyond_the_read(postgres_url):
     """A connection of the pool has no state that would have to be reset."""
-    pool = await database_at(postgres_url, StoreConfig(readers=1)).open_pool()
+    pool = await database_at(postgres_url, StoreConfig(readers=1)).open_pool(1)
     queries: list[str] = []
     async with pool.acquire() as connection:
         connection.add_query_logger(lambda query: queries.append(query.query))
@@ -479,7 +479,7 @@ async def test_reading_costs_no_round_trip_beyond_the_read(postgres_url):
 
 async def test_a_cancelled_read_leaves_the_pool_usable(postgres_url):
     """With one connection only, at any moment of the read."""
-    pool = await database_at(postgres_url, StoreConfig(readers=1)).open_pool()
+    pool = await database_at(postgres_url, StoreConfig(readers=1)).open_pool(1)
 
     async def read() -> None:
         async with pool.acquire() as connection, connection.transaction():

@@ -281,6 +281,39 @@ async def test_one_that_is_alone_says_nothing(postgres_url):
         assert said[0] == "hello"
 
 
+@asynccontextmanager
+async def overheard(url: str):
+    """What is said, by whomever; and a way to say something."""
+    async with connected(url) as connection:
+        said: list[object] = []
+        await connection.add_listener(module.CHANNEL, lambda _, __, ___, word: said.append(word))
+        yield said, lambda word: connection.execute(f"NOTIFY {module.CHANNEL}, '{word}'")
+
+
+async def test_what_was_told_to_nobody_is_told_to_whoever_answers(postgres_url):
+    """Somebody was there before, and did not know of what was committed since the greeting."""
+    async with overheard(postgres_url) as (said, say), node(postgres_url) as one:
+        one.tell()
+        assert not one.in_company
+        await say("here")
+
+        await until(lambda: "" in said)
+
+
+async def test_who_goes_before_anybody_answers_says_so_once(postgres_url):
+    """A command that starts a workflow and ends is not there any more when the answer to its greeting comes."""
+    async with overheard(postgres_url) as (said, _):
+        async with node(postgres_url) as one:
+            one.tell()
+            one.tell()
+        await until(lambda: len(said) > 1)
+        async with node(postgres_url):
+            pass
+        await until(lambda: said.count("hello") == 2)
+
+        assert ["hello", "", "hello"] == said
+
+
 async def test_that_a_worker_lives_is_no_news(postgres_url, monkeypatch):
     """Other nodes are told of what is committed, but not of heartbeats."""
     told: list[str] = []

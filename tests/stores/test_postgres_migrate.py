@@ -187,6 +187,66 @@ async def test_many_may_make_an_index_at_once(connect):
     assert [FIRST, INDEX] == sorted((m for done in applied for m in done), key=lambda m: m.version)
 
 
+SLOW_INDEX = Migration(
+    2,
+    "0002_slow_index",
+    "-- no transaction\nCREATE INDEX CONCURRENTLY IF NOT EXISTS first_slowly ON first (slowly(id));",
+)
+
+
+@pytest.fixture
+async def hurried(connect, postgres_url):
+    """Connections of somebody whose statements may not take long, and a table whose index takes longer."""
+    await apply(connect, "db", [FIRST])
+    async with connect() as connection:
+        await connection.execute(
+            "CREATE FUNCTION slowly(id integer) RETURNS integer IMMUTABLE LANGUAGE plpgsql "
+            "AS $$ BEGIN PERFORM pg_sleep(0.2); RETURN id; END $$; INSERT INTO first VALUES (1)"
+        )
+
+    @asynccontextmanager
+    async def connected():
+        limits = {"statement_timeout": "100", "lock_timeout": "100"}
+        connection = await asyncpg.connect(postgres_url, server_settings=limits)
+        try:
+            yield connection
+        finally:
+            await connection.close()
+
+    return connected
+
+
+async def test_an_index_may_take_longer_than_the_role_allows_statements(hurried, connect):
+    """Whatever limits a role or a server has: they are for others."""
+    assert [SLOW_INDEX] == await apply(hurried, "db", [FIRST, SLOW_INDEX])
+    async with connect() as connection:
+        assert await connection.fetchval("SELECT indisvalid FROM pg_index WHERE indexrelid = 'first_slowly'::regclass")
+
+
+async def test_an_index_waits_for_older_transactions_longer_than_for_a_lock(hurried, connect):
+    """It is in nobody's way meanwhile, and would have to begin anew."""
+    async with connect() as writer:
+        transaction = writer.transaction()
+        await transaction.start()
+        await writer.execute("INSERT INTO first VALUES (2)")
+        applying = asyncio.create_task(apply(hurried, "db", [FIRST, SLOW_INDEX]))
+        who_waits = "SELECT min(pid) FROM pg_locks WHERE NOT granted AND locktype = 'virtualxid'"
+        async with connect() as other:
+            await until(lambda: other.fetchval(who_waits))
+            first = await other.fetchval(who_waits)
+            await other.execute("SELECT pg_sleep(0.3)")
+            assert first == await other.fetchval(who_waits)
+        await transaction.commit()
+
+        assert [SLOW_INDEX] == await applying
+
+
+async def test_a_statement_that_the_server_ends_is_not_called_locked(hurried):
+    """Behind a pooler nothing can be set for a session: the message says what to do, at once."""
+    with pytest.raises(StorageBusy, match=r"db could not be migrated: the server ended.*statement_timeout = 0"):
+        await apply(hurried, "db", [FIRST, SLOW_INDEX], deadline_s=600, sessions=False)
+
+
 async def test_a_migration_outside_a_transaction_must_be_repeatable(connect):
     """CREATE INDEX CONCURRENTLY without IF NOT EXISTS is not."""
     once = Migration(2, "0002_once", "-- no transaction\nCREATE INDEX CONCURRENTLY once ON first (id);")

@@ -4,18 +4,22 @@ from collections.abc import AsyncIterator, Sequence
 from importlib.resources import files
 from typing import Any
 
+import asyncpg
 import pytest
 
 from holdfast.config import StoreConfig
 from holdfast.errors import EngineStopped, InvalidRequest, StorageBusy
 from holdfast.store.postgres import pages, read
+from holdfast.store.postgres import store as stores
 from holdfast.store.postgres.connections import Database
+from holdfast.store.postgres.planning import by_keys, in_time
 from holdfast.store.postgres.readers import Reads
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.protocol import ExecutionQuery
 from holdfast.testing.postgres import LocalPostgres
-from holdfast.testing.stores.bench import START
+from holdfast.testing.stores.bench import START, Bench
 from holdfast.testing.stores.records import ORG, OTHER_ORG, an_id
+from tests.conftest import until
 
 HOUR = 3_600_000_000
 
@@ -23,7 +27,7 @@ HOUR = 3_600_000_000
 async def reads_at(url: str, **config: Any) -> tuple[Database, Reads]:
     database = Database(url, StoreConfig(**config), lambda: START)
     await database.prepare()
-    return database, Reads(database, await database.open_pool())
+    return database, Reads(database, await database.open_pool(database.config.readers))
 
 
 @pytest.fixture
@@ -117,6 +121,118 @@ async def test_a_read_that_never_ends_is_given_up(postgres_url: str) -> None:
         await reads.run(lambda connection: connection.fetchval("SELECT pg_sleep(600)"))
     assert await reads.run(answer) == 42
     await reads.stop()
+
+
+async def test_others_who_read_are_waited_for_as_long_as_was_said(reads: Reads) -> None:
+    """Then it is said that all connections are taken; who did not say waits on."""
+    going, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(connection: Any) -> None:
+        going.set()
+        await go_on.wait()
+
+    first = asyncio.create_task(reads.run(slow))
+    await going.wait()
+    patient = asyncio.create_task(reads.run(answer))
+    with pytest.raises(StorageBusy, match="taken by other reads") as busy:
+        await reads.run(answer, 0.01)
+
+    assert busy.value.details["readers"] == 1
+    go_on.set()
+    await first
+    assert await patient == 42
+    assert await reads.run(answer, 0.01) == 42
+
+
+async def test_a_server_that_is_slow_to_connect_takes_no_connections(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is waited for until the deadline, by all."""
+    database, reads = await reads_at(postgres_url, readers=1)
+    meet, going, go_on = database._meet, asyncio.Event(), asyncio.Event()
+
+    async def met_late(connection: Any) -> None:
+        going.set()
+        await go_on.wait()
+        await meet(connection)
+
+    monkeypatch.setattr(database, "_meet", met_late)
+    first = asyncio.create_task(reads.run(answer, 0.01))
+    await going.wait()
+    second = asyncio.create_task(reads.run(answer, 0.01))
+    done, _ = await asyncio.wait([first, second], timeout=0.1)
+    assert not done
+    go_on.set()
+    assert (await first, await second) == (42, 42)
+    await reads.stop()
+
+
+@pytest.mark.parametrize("query", ["", "?hints=off"])
+@pytest.mark.parametrize("planned", [by_keys, in_time])
+async def test_the_server_ends_a_read_that_takes_too_long(postgres_url: str, query: str, planned: Any) -> None:
+    """Also where a session is no more than a transaction. Once is enough: it would take as long again."""
+    _, reads = await reads_at(f"{postgres_url}{query}", statement_timeout_s=0.05)
+    runs = 0
+
+    @planned
+    async def endless(connection: Any) -> None:
+        nonlocal runs
+        runs += 1
+        await connection.fetchval("SELECT pg_sleep(600)")
+
+    with pytest.raises(StorageBusy, match="statement_timeout_s"):
+        await reads.run(endless)
+    assert runs == 1
+    assert await reads.run(answer) == 42
+    await reads.stop()
+
+
+async def test_slow_lists_do_not_keep_the_engine_from_reading(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Timers, histories, news and keys have a connection of their own. Callers are told soon."""
+    monkeypatch.setattr(stores, "QUEUE_S", 0.05)
+    bench = await Bench.opened(_opener(postgres_url))
+    store: Any = bench.store
+    going = asyncio.Semaphore(0)
+
+    async def slow(connection: Any) -> None:
+        going.release()
+        await connection.fetchval("SELECT pg_sleep(600)")
+
+    lists = [asyncio.create_task(store._opened.reads.run(slow)) for _ in range(StoreConfig().readers)]
+    for _ in lists:
+        await going.acquire()
+
+    assert await store.next_due_at(START) is None
+    assert await store.news_for("w-1") == []
+    assert await store.history(ORG, an_id(1)) == []
+    assert await store.pauses() == []
+    assert await store.key_by_hash("") is None
+    with pytest.raises(StorageBusy):
+        await store.list_executions(ExecutionQuery(org=ORG))
+    for task in lists:
+        task.cancel()
+    await asyncio.gather(*lists, return_exceptions=True)
+    await store.close()
+
+
+async def test_an_open_that_fails_leaves_nothing_behind(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No task, no connection, however far it came."""
+
+    async def broken(_: Any) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(stores, "settings", broken)
+    before = asyncio.all_tasks()
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            await Bench.opened(_opener(postgres_url))
+    assert asyncio.all_tasks() == before
+    connection = await asyncpg.connect(postgres_url)
+    count = "SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'holdfast'"
+    await until(lambda: connection.fetchval(f"{count} AND datname = current_database()"))
+    await connection.close()
 
 
 async def test_after_the_stop_nothing_is_read(postgres_url: str) -> None:

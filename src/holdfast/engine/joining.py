@@ -66,6 +66,7 @@ class JoinedOperation(Generic[Answer]):
 
     answer: Answer
     due_at: int | None = None
+    waiting_since = 0.0
 
     def __init__(
         self,

@@ -54,6 +54,8 @@ class Member(msgspec.Struct, eq=False):
 
     operation: Operation[Any, Any]
     future: AnyFuture
+    since: float = 0.0
+    """When it was submitted, by the loop's clock."""
     once: bool = False
     """Whether its request carries an idempotency key; known when it is planned."""
     answer: Any = None
@@ -145,6 +147,10 @@ class OperationBatch:
     def __init__(self, queue: OperationQueue, members: list[Member]) -> None:
         self._queue = queue
         self._members = members
+
+    @property
+    def waiting_since(self) -> float:
+        return self._members[0].since
 
     def plan(self) -> LoadPlan:
         plan = LoadPlan(retained_per_key=self._queue.config.limits.events_per_key)
@@ -285,15 +291,16 @@ class OperationQueue:
         if loop is None:
             raise EngineStopped
         future: asyncio.Future[Answer] = loop.create_future()
-        self._waiting.append(Member(operation, future))
+        self._waiting.append(Member(operation, future, loop.time()))
         self._wake()
         return future
 
     def submit_from_thread(self, operation: Operation[Any, Answer]) -> concurrent.futures.Future[Answer]:
-        if self._loop is None:
+        loop = self._loop
+        if loop is None:
             raise EngineStopped
         future: concurrent.futures.Future[Answer] = concurrent.futures.Future()
-        self._waiting.append(Member(operation, future))
+        self._waiting.append(Member(operation, future, loop.time()))
         self._wake()
         return future
 

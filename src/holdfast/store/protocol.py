@@ -316,6 +316,10 @@ class Changes(msgspec.Struct):
 class Batch(Protocol):
     """Operations that share one transaction. All methods are called from the store's writer."""
 
+    @property
+    def waiting_since(self) -> float:
+        """When the first of them came, by the loop's clock. The parts of a split come in the same order."""
+
     def plan(self) -> LoadPlan: ...
 
     def decide(self, loaded: Loaded) -> Changes:
@@ -326,12 +330,10 @@ class Batch(Protocol):
 
     def failed(self, error: BaseException) -> None:
         """Nothing of this batch was written."""
-        ...
 
     def doubted(self, error: BaseException) -> None:
         """Whether it was committed can't be found out yet: callers may be told. `committed` or `failed` follows, or it
         is decided again."""
-        ...
 
     def split(self) -> Sequence[Batch]:
         """Smaller batches that are this one together; a batch of one member is just that one."""

@@ -49,13 +49,25 @@ _TCP_OPTIONS: Final = [
 ]
 
 
-class Connection(asyncpg.Connection):
-    """A connection of the pool. One that comes back inside a transaction is thrown away.
+class Unconnected(Exception):
+    """No connection could be had. Whatever the reason (a standby that is just being promoted, a password that is just
+    being changed, a database that is just being replaced), it may pass: a node that has worked here before waits. Does
+    not leave the store: `error` does."""
 
-    `finds_by_keys`: its session was told how to plan, so that its transactions need not be.
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class Connection(asyncpg.Connection):
+    """A connection of a pool. One that comes back inside a transaction is thrown away.
+
+    `finds_by_keys`: its session was told how to plan and how long a statement may take, so that its transactions need
+    not be. `patience_ms` is what they are told otherwise.
     """
 
     finds_by_keys = False
+    patience_ms = 0
 
     def get_reset_query(self) -> str:
         return ""  # there is nothing to reset: a connection has no state
@@ -130,7 +142,7 @@ class Database:
         """Apply what is missing; what was applied."""
         deadline_s = self.config.busy_deadline_s
         with self._explained():
-            return await migrate.apply(self._unhurried, self.name, deadline_s=deadline_s)
+            return await migrate.apply(self._unhurried, self.name, deadline_s=deadline_s, sessions=self.hints)
 
     async def connect_writer(self) -> asyncpg.Connection[Any]:
         """The connection that writes, on a database whose schema is up to date."""
@@ -147,13 +159,13 @@ class Database:
             raise
         return connection
 
-    async def open_pool(self) -> asyncpg.Pool[Any]:
-        """Connections to read with. Made when they are needed."""
+    async def open_pool(self, size: int) -> asyncpg.Pool[Any]:
+        """So many connections to read with. Made when they are needed."""
         with self._explained():
             return await asyncpg.create_pool(
                 **self._options(),
                 min_size=0,
-                max_size=self.config.readers,
+                max_size=size,
                 connection_class=Connection,
                 init=self._meet_reader,
                 setup=_check_outside,
@@ -161,8 +173,10 @@ class Database:
 
     async def _meet_reader(self, connection: Any) -> None:
         await self._meet(connection)
+        connection.patience_ms = int(self.config.statement_timeout_s * 1000)
         if self.hints:
-            await connection.execute("SET enable_seqscan = off; SET jit = off")
+            patience = f"SET statement_timeout = {connection.patience_ms}"
+            await connection.execute(f"SET enable_seqscan = off; SET jit = off; {patience}")
             connection.finds_by_keys = True
 
     @asynccontextmanager

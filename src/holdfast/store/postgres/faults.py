@@ -27,12 +27,13 @@ READ_ONLY: Final = "25006"
 LOCK_NOT_AVAILABLE: Final = "55P03"
 PERMISSION_DENIED: Final = "42501"
 TOO_MANY_CONNECTIONS: Final = "53300"
+CANCELLED: Final = "57014"  # by a statement_timeout, or by somebody
 
 # The server goes away, or has gone: the connection is of no use any more.
 _GONE: Final = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03", "25P04"})
 # Others were in the way, or there was no room for one more.
 _IN_THE_WAY: Final = frozenset(
-    {"40001", "40P01", LOCK_NOT_AVAILABLE, TOO_MANY_CONNECTIONS, "53200", "55006", "57014", READ_ONLY}
+    {"40001", "40P01", LOCK_NOT_AVAILABLE, TOO_MANY_CONNECTIONS, "53200", "55006", CANCELLED, READ_ONLY}
 )
 _CORRUPT: Final = frozenset({"XX001", "XX002"})
 # A prepared statement met another schema, or another session than its own: the driver has forgotten it meanwhile.

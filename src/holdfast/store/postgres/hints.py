@@ -2,8 +2,8 @@
 
 A hint says only "look": it has no content, and nothing is lost when one is. Whoever hears none looks from time to time
 anyway, more often when hints are known not to work. Nodes say hello and answer each other, so that one that is alone
-on its database sends no hints at all. Hints are sent after the commit, by one connection for the whole
-node, because a NOTIFY inside a transaction makes all commits of the server queue up behind one another.
+on its database sends no hints at all, but for one when it stops. Hints are sent after the commit, by one connection
+for the whole node, because a NOTIFY inside a transaction makes all commits of the server queue up behind one another.
 """
 
 from __future__ import annotations
@@ -94,6 +94,9 @@ class Hints:
         if task is None:
             return
         self._stopping = True
+        # Whoever is there may not have answered yet: a node that comes, starts a workflow and goes would say nothing.
+        self._to_tell |= self._untold
+        self._untold = False
         self._work.set()
         if not self._healthy:
             task.cancel()
@@ -233,13 +236,13 @@ class Hints:
         if pid == connection.get_server_pid():
             return
         self._company_until = time.monotonic() + _COMPANY_S
-        if payload == _HELLO:
+        if payload in {_HELLO, _HERE}:
             # What was committed since the other one looked, and before we knew of it, was told to nobody.
-            self._to_answer = True
+            self._to_answer |= payload == _HELLO
             self._to_tell |= self._untold
             self._untold = False
             self._work.set()
-        elif payload != _HERE:
+        else:
             self._news_at = asyncio.get_running_loop().time()
             self.hear()
 

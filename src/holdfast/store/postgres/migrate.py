@@ -26,7 +26,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import asyncpg
 
 from holdfast.errors import SchemaTooNew, StorageBusy, StorageError
-from holdfast.store.postgres.faults import is_transient, sqlstate
+from holdfast.store.postgres.faults import CANCELLED, is_transient, sqlstate
 
 T = TypeVar("T")
 Connect = Callable[[], AbstractAsyncContextManager[Any]]
@@ -51,6 +51,9 @@ _LIMITS: Final = (
     f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT_S:g}s'; SET LOCAL statement_timeout = 0; "
     "SET LOCAL idle_in_transaction_session_timeout = 0"
 )
+# Outside a transaction. An index that is made concurrently is in nobody's way while it waits for older transactions to
+# end, and what it has done so far is lost when it gives up: it may wait as long as there is patience at all.
+_SESSION_LIMITS: Final = "SET statement_timeout = 0; SET lock_timeout = '{lock_timeout_s:g}s'"
 _APPLIED: Final = "SELECT version, name, checksum, compatible_from FROM holdfast_schema_version ORDER BY version"
 _RECORD: Final = """
 INSERT INTO holdfast_schema_version (version, name, checksum, applied_at, compatible_from)
@@ -126,23 +129,32 @@ async def missing(connection: Any, name: str, known: Sequence[Migration] | None 
 
 
 async def apply(
-    connect: Connect, name: str, known: Sequence[Migration] | None = None, deadline_s: float = 30.0
+    connect: Connect,
+    name: str,
+    known: Sequence[Migration] | None = None,
+    deadline_s: float = 30.0,
+    *,
+    sessions: bool = True,
 ) -> list[Migration]:
     """Apply what is missing; what this call has applied.
 
     Waits for others, and for locks on tables in use, until `deadline_s` have passed without any progress. `connect`
-    gives connections whose statements may take long.
+    gives connections whose statements may take long. `sessions`: what is set for a session stays in it, and reaches
+    nobody else's; not so behind a transaction pooler.
     """
     done: list[Migration] = []
+    waits_s = deadline_s if sessions else None
     while True:
-        migration, applied = await _patiently(lambda: _step(connect, name, known), deadline_s, name)
+        migration, applied = await _patiently(lambda: _step(connect, name, known, waits_s), deadline_s, name)
         if migration is None:
             return done
         if applied:
             done.append(migration)
 
 
-async def _step(connect: Connect, name: str, known: Sequence[Migration] | None) -> tuple[Migration | None, bool]:
+async def _step(
+    connect: Connect, name: str, known: Sequence[Migration] | None, waits_s: float | None
+) -> tuple[Migration | None, bool]:
     """Apply the next one that is missing, unless somebody else has done so meanwhile."""
     async with connect() as connection:
         left = await missing(connection, name, known)
@@ -151,7 +163,7 @@ async def _step(connect: Connect, name: str, known: Sequence[Migration] | None) 
         await _make_version_table(connection)
         if left[0].in_transaction:
             return left[0], await _apply_whole(connection, left[0])
-        return left[0], await _apply_one_by_one(connection, connect, left[0])
+        return left[0], await _apply_one_by_one(connection, connect, left[0], waits_s)
 
 
 async def _make_version_table(connection: Any) -> None:
@@ -172,21 +184,23 @@ async def _apply_whole(connection: Any, migration: Migration) -> bool:
     return True
 
 
-async def _apply_one_by_one(holder: Any, connect: Connect, migration: Migration) -> bool:
+async def _apply_one_by_one(holder: Any, connect: Connect, migration: Migration, waits_s: float | None) -> bool:
     """One connection keeps others away, a second one works: it must not be inside a transaction."""
     async with holder.transaction():
         if not await _locked_and_needed(holder, migration):
             return False
         async with connect() as worker:
             for sql in statements(migration.text):
-                await _apply_alone(worker, sql, migration)
+                await _apply_alone(worker, sql, migration, waits_s)
         await _record(holder, migration)
     return True
 
 
-async def _apply_alone(connection: Any, sql: str, migration: Migration) -> None:
+async def _apply_alone(connection: Any, sql: str, migration: Migration, waits_s: float | None) -> None:
     if "CONCURRENTLY" in sql.upper():
         # Waits for whoever has an older snapshot, and nobody waits behind it.
+        if waits_s is not None:
+            await connection.execute(_SESSION_LIMITS.format(lock_timeout_s=waits_s))
         await _drop_unfinished(connection, sql, migration)
         await connection.execute(sql)
         return
@@ -282,6 +296,13 @@ async def _patiently(action: Callable[[], Awaitable[T]], deadline_s: float, name
         except Exception as error:
             if not is_transient(error):
                 raise
+            if sqlstate(error) == CANCELLED:
+                raise StorageBusy(
+                    f"{name} could not be migrated: the server ended a statement that was at work ({error}): if that "
+                    "was a statement_timeout, migrate past the pooler, or as a role that has none (ALTER ROLE … SET "
+                    "statement_timeout = 0)",
+                    path=name,
+                ) from error
             if loop.time() >= give_up_at:
                 raise StorageBusy(
                     f"{name} could not be migrated: its tables stayed locked by others beyond the deadline ({error})",

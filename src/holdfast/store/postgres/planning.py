@@ -1,8 +1,9 @@
-"""How reads are planned: rows are found by keys, never by a scan.
+"""How reads are planned: rows are found by keys, never by a scan, and not for longer than a statement may take.
 
 A plan is kept as long as its connection, and the tables of queues are empty again and again: one that was made just
 then would scan such a table after it has grown. Compiling a page (JIT) costs more than reading it. Both are switched
-off for a session or, where a pooler may give the next transaction another connection, for one transaction at a time.
+off, and the time of a statement is limited, for a session or, where a pooler may give the next transaction another
+connection, for one transaction at a time.
 """
 
 from __future__ import annotations
@@ -19,26 +20,37 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Read = Callable[Concatenate[Connection, P], Awaitable[T]]
 
-_BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY; SET LOCAL enable_seqscan = off; SET LOCAL jit = off"
+_BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY"
+_BY_KEYS: Final = "; SET LOCAL enable_seqscan = off; SET LOCAL jit = off"
 _END_S: Final = 2.0
 
 
 def by_keys(read: Read[P, T]) -> Read[P, T]:
     """A read in a transaction of its own. Not for a connection that is inside one: it would be ended."""
+    return _planned(read, _BY_KEYS)
 
+
+def in_time(read: Read[P, T]) -> Read[P, T]:
+    """A read that may take as long as any other, planned as the server likes best. Else as `by_keys`."""
+    return _planned(read, "")
+
+
+def _planned(read: Read[P, T], settings: str) -> Read[P, T]:
     @wraps(read)
     async def planned(connection: Connection, /, *args: P.args, **kwargs: P.kwargs) -> T:
         if getattr(connection, "finds_by_keys", False):
             return await read(connection, *args, **kwargs)
-        async with _transaction(connection):
+        async with _transaction(connection, settings):
             return await read(connection, *args, **kwargs)
 
     return planned
 
 
 @asynccontextmanager
-async def _transaction(connection: Connection) -> AsyncIterator[None]:
-    await connection.execute(_BEGIN)
+async def _transaction(connection: Connection, settings: str) -> AsyncIterator[None]:
+    patience_ms = getattr(connection, "patience_ms", 0)
+    patience = f"; SET LOCAL statement_timeout = {patience_ms}" if patience_ms else ""
+    await connection.execute(f"{_BEGIN}{settings}{patience}")
     try:
         yield
     finally:

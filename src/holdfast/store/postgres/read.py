@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import OPEN_STATES, DeadLetter, Execution, OutputRow, State, Status, TaskRow, TimerRow
-from holdfast.store.postgres.planning import by_keys
+from holdfast.store.postgres.planning import by_keys, in_time
 from holdfast.store.postgres.statements import Connection, statement
 from holdfast.store.protocol import Inconsistency
 from holdfast.store.rows import (
@@ -91,7 +91,6 @@ async def history(
 
 
 @by_keys
-@by_keys
 async def events_of(
     connection: Connection, org: str, ids: Sequence[str], types: Sequence[str]
 ) -> dict[str, list[HistoryEvent]]:
@@ -101,6 +100,7 @@ async def events_of(
     return found
 
 
+@in_time
 async def count_executions(connection: Connection, org: str) -> dict[Status, int]:
     """Statuses that occur."""
     counts: dict[str, int] = dict(await connection.fetch(_COUNT, org))

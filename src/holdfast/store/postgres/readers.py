@@ -1,7 +1,8 @@
 """Reads on a small pool of connections, on the loop of whoever asks.
 
-A read changes nothing, so one that fails because the server was away for a moment is simply run again, until a
-deadline. Point reads that wait at the same time become one query (`Coalesced`).
+A read changes nothing, so one that fails because the server was away for a moment, or let nobody in, is simply run
+again, until a deadline. One that finds all connections at work waits for a short time only, if it was asked to: a few
+slow reads must not keep every caller waiting. Point reads that wait at the same time become one query (`Coalesced`).
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from typing import Any, Final, Generic, TypeVar
 
 import asyncpg
 
-from holdfast.errors import EngineStopped, InvalidRequest
-from holdfast.store.postgres.connections import Database
-from holdfast.store.postgres.faults import is_transient, sqlstate
+from holdfast.errors import EngineStopped, HoldfastError, InvalidRequest, StorageBusy
+from holdfast.store.postgres.connections import DRIVER_ERRORS, Database, Unconnected
+from holdfast.store.postgres.faults import CANCELLED, is_transient, sqlstate
 from holdfast.store.postgres.statements import Connection
 
 T = TypeVar("T")
@@ -28,7 +29,8 @@ _FIRST_PAUSE_S: Final = 0.02
 _LONGEST_PAUSE_S: Final = 1.0
 _STOP_S: Final = 5.0
 _IDS_AT_ONCE: Final = 5_000
-_DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
+# How long a caller waits for others who read.
+QUEUE_S: Final = 2.0
 # Text that PostgreSQL can't hold: with U+0000 in it, or half a character.
 _NOT_TEXT: Final = frozenset({"22021", "22000"})
 
@@ -39,6 +41,9 @@ class Reads:
     def __init__(self, database: Database, pool: asyncpg.Pool[Any]) -> None:
         self._database = database
         self._pool = pool
+        self._size = pool.get_max_size()
+        self._free = asyncio.Semaphore(self._size)
+        self._at_work = 0
         self._running = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -49,10 +54,11 @@ class Reads:
         """Reads that run or wait for a connection."""
         return self._running
 
-    async def run(self, work: Work[T]) -> T:
+    async def run(self, work: Work[T], queue_s: float | None = None) -> T:
         """What `work` returns, on a connection of its own for so long. It may be run more than once.
 
-        Raises StorageBusy when the database did not answer before the deadline.
+        Raises StorageBusy when the database did not answer before the deadline, or when others were still at work on
+        all connections after `queue_s`. What keeps us from connecting is raised as what it is, at the deadline.
         """
         loop = asyncio.get_running_loop()
         give_up_at = loop.time() + self._database.config.busy_deadline_s
@@ -60,11 +66,11 @@ class Reads:
         async with self._counted():
             while True:
                 try:
-                    return await self._attempt(work, give_up_at)
-                except _DRIVER_ERRORS as error:
+                    return await self._attempt(work, give_up_at, queue_s)
+                except (Unconnected, *DRIVER_ERRORS) as error:
                     if self._stopped:
                         raise EngineStopped("the store was closed while this was read") from error
-                    if not is_transient(error) or loop.time() + pause_s >= give_up_at:
+                    if not _is_worth_repeating(error) or loop.time() + pause_s >= give_up_at:
                         raise self._explain(error) from error
                 await asyncio.sleep(uniform(0.5, 1.0) * pause_s)  # noqa: S311 - jitter, not a secret
                 pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
@@ -79,13 +85,45 @@ class Reads:
             async with asyncio.timeout(_STOP_S):
                 await self._idle.wait()
                 await self._pool.close()
-        except (TimeoutError, *_DRIVER_ERRORS):
+        except (TimeoutError, *DRIVER_ERRORS):
             self._pool.terminate()
 
-    async def _attempt(self, work: Work[T], give_up_at: float) -> T:
-        left_s = give_up_at - asyncio.get_running_loop().time()
-        async with asyncio.timeout_at(give_up_at), self._pool.acquire(timeout=left_s) as connection:
-            return await work(connection)
+    async def _attempt(self, work: Work[T], give_up_at: float, queue_s: float | None) -> T:
+        async with asyncio.timeout_at(give_up_at), self._turn(queue_s), self._connection() as connection:
+            self._at_work += 1
+            try:
+                return await work(connection)
+            finally:
+                self._at_work -= 1
+
+    @asynccontextmanager
+    async def _turn(self, queue_s: float | None) -> AsyncIterator[None]:
+        """One of as many as there are connections."""
+        while True:
+            try:
+                async with asyncio.timeout(queue_s):
+                    await self._free.acquire()
+            except TimeoutError:
+                # Whoever is still connecting is in nobody's way: it is the server that all are waiting for.
+                if self._at_work >= self._size:
+                    raise self._crowded() from None
+            else:
+                break
+        try:
+            yield
+        finally:
+            self._free.release()
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[Connection]:
+        try:
+            connection = await self._pool.acquire()
+        except (HoldfastError, *DRIVER_ERRORS) as error:
+            raise Unconnected(error) from error
+        try:
+            yield connection
+        finally:
+            await self._pool.release(connection)
 
     @asynccontextmanager
     async def _counted(self) -> AsyncIterator[None]:
@@ -100,10 +138,32 @@ class Reads:
             if not self._running:
                 self._idle.set()
 
-    def _explain(self, error: BaseException) -> Exception:
+    def _explain(self, error: Exception) -> Exception:
+        name = self._database.name
+        if isinstance(error, Unconnected):
+            return self._database.explain(error.error)
         if sqlstate(error) in _NOT_TEXT:
-            return InvalidRequest(f"this text can't be in {self._database.name}, nor asked for: {error}")
+            return InvalidRequest(f"this text can't be in {name}, nor asked for: {error}")
+        if sqlstate(error) == CANCELLED:
+            return StorageBusy(
+                f"{name} ended a read that took too long ({error}): ask for less at once, or raise statement_timeout_s",
+                path=name,
+            )
         return self._database.explain(error)
+
+    def _crowded(self) -> StorageBusy:
+        name = self._database.name
+        return StorageBusy(
+            f"all connections that read from {name} are taken by other reads, {self._size} at a time: try again in a "
+            "moment, or raise StoreConfig.readers",
+            path=name,
+            readers=self._size,
+        )
+
+
+def _is_worth_repeating(error: BaseException) -> bool:
+    """Not what has taken too long: it would again."""
+    return isinstance(error, Unconnected) or (is_transient(error) and sqlstate(error) != CANCELLED)
 
 
 class Coalesced(Generic[T]):

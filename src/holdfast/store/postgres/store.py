@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from typing import Any, ClassVar, TypeVar
 
 from holdfast.config import StoreConfig
@@ -40,7 +41,7 @@ from holdfast.store.postgres.hints import Hints
 from holdfast.store.postgres.histories import Histories
 from holdfast.store.postgres.joining import Joining
 from holdfast.store.postgres.leases import renew
-from holdfast.store.postgres.readers import Coalesced, Reads
+from holdfast.store.postgres.readers import QUEUE_S, Coalesced, Reads
 from holdfast.store.postgres.settings import Settings, settings
 from holdfast.store.postgres.statements import Connection
 from holdfast.store.postgres.writer import Writer
@@ -79,16 +80,19 @@ class PostgresStore:
         return self._hints.in_company
 
     async def open(self, source: BatchSource) -> None:
-        await self._writer.start(source)
-        try:
-            reads = Reads(self._database, await self._database.open_pool())
+        async with AsyncExitStack() as undo:
+            await self._writer.start(source)
+            undo.push_async_callback(self._writer.stop)
+            reads = Reads(self._database, await self._database.open_pool(self._database.config.readers))
+            undo.push_async_callback(reads.stop)
+            own = Reads(self._database, await self._database.open_pool(1))
+            undo.push_async_callback(own.stop)
+            undo.push_async_callback(self._hints.stop)
             await self._hints.start()
-            common = await reads.run(settings)
-        except BaseException:
-            await self._writer.stop()
-            raise
-        self._open = _Open(reads, common)
-        self._joining.start(reads, common.identity)
+            common = await own.run(settings)
+            self._open = _Open(reads, own, common)
+            self._joining.start(own, common.identity)
+            undo.pop_all()
 
     async def close(self) -> None:
         opened, self._open = self._open, None
@@ -96,6 +100,7 @@ class PostgresStore:
         await self._writer.stop()
         await self._hints.stop()
         if opened is not None:
+            await opened.own.stop()
             await opened.reads.stop()
 
     def wake(self) -> None:
@@ -187,7 +192,7 @@ class PostgresStore:
         return await self._read(lambda connection: read_messages.delivery(connection, org, number))
 
     async def key_by_hash(self, key_hash: str) -> tuple[ApiKey, Org] | None:
-        return await self._read(lambda connection: keys.key_by_hash(connection, key_hash))
+        return await self._read_own(lambda connection: keys.key_by_hash(connection, key_hash))
 
     async def key(self, org: str, key_id: str) -> ApiKey | None:
         return await self._read(lambda connection: keys.key(connection, org, key_id))
@@ -196,7 +201,7 @@ class PostgresStore:
         return await self._read(lambda connection: keys.keys(connection, org, before, limit))
 
     async def any_keys(self) -> bool:
-        return await self._read(keys.any_keys)
+        return await self._read_own(keys.any_keys)
 
     async def org(self, slug: str) -> Org | None:
         return await self._read(lambda connection: keys.org(connection, slug))
@@ -226,11 +231,11 @@ class PostgresStore:
         return await self._read(deletions.has_remains)
 
     async def pauses(self) -> list[Pause]:
-        return await self._read(pauses.pauses)
+        return await self._read_own(pauses.pauses)
 
     async def next_due_at(self, after: int) -> int | None:
         floor = self._writer.transactions.floor
-        return await self._read(lambda connection: floor.next_due_at(connection, after, self.clock()))
+        return await self._read_own(lambda connection: floor.next_due_at(connection, after, self.clock()))
 
     @property
     def due_from(self) -> int:
@@ -238,7 +243,7 @@ class PostgresStore:
         return self._writer.transactions.floor.at
 
     async def news_for(self, worker: str) -> list[tuple[str, int]]:
-        return await self._read(lambda connection: read.news_for(connection, worker))
+        return await self._read_own(lambda connection: read.news_for(connection, worker))
 
     async def backlog(self, now: int, most: int) -> Backlog:
         return await self._read(lambda connection: backlog(connection, now, most))
@@ -267,15 +272,20 @@ class PostgresStore:
         return self._open
 
     async def _read(self, work: Callable[[Connection], Awaitable[T]]) -> T:
-        return await self._opened.reads.run(work)
+        return await self._opened.reads.run(work, QUEUE_S)
+
+    async def _read_own(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        return await self._opened.own.run(work)
 
 
 class _Open:
-    """What exists only between `open` and `close`."""
+    """What exists only between `open` and `close`. `own` is for what everything else waits for: timers, programs that
+    are rebuilt, news of other nodes, keys. Short reads all of them, however long the lists that callers ask for."""
 
-    def __init__(self, reads: Reads, common: Settings) -> None:
+    def __init__(self, reads: Reads, own: Reads, common: Settings) -> None:
         self.reads = reads
+        self.own = own
         self.settings = common
         self.executions: Coalesced[Execution] = reads.coalesced(read.executions)
         self.last_events: Coalesced[HistoryEvent] = reads.coalesced(read.last_events)
-        self.histories = Histories(reads)
+        self.histories = Histories(own)

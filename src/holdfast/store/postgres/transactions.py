@@ -2,9 +2,11 @@
 
 Promises: no transaction is left open; a batch is told `committed` only when its commit is known to stand and `failed`
 only if nothing of it was written, or nobody can know; a batch that fails because of its content is split, so that only
-the guilty member fails. What passes by itself (a lost connection, a deadlock, a server that restarts) is tried again,
-the whole batch from a fresh load, until the deadline. A lock that somebody else holds for long must not stop everybody:
-whoever wants it is found by splitting the batch, and set aside (`aside.py`).
+the guilty member fails. What passes by itself (a lost connection, a deadlock, a server that restarts, or lets nobody
+in for a while) is tried again, the whole batch from a fresh load. Each member's deadline counts from when it came, also
+where it had to wait for others first: those whose time is over fail, and the rest goes on without them. A lock that
+somebody else holds for long must not stop everybody: whoever wants it is found by splitting the batch, and set aside
+(`aside.py`).
 """
 
 from __future__ import annotations
@@ -16,11 +18,11 @@ from contextlib import suppress
 from random import uniform
 from typing import Any, Final, Protocol
 
-from holdfast.errors import OutcomeUnknown, StorageBusy, StorageError
+from holdfast.errors import HoldfastError, OutcomeUnknown, StorageBusy, StorageError
 from holdfast.store.postgres.arrays import Packing
 from holdfast.store.postgres.aside import Aside
 from holdfast.store.postgres.clocks import DatabaseClock
-from holdfast.store.postgres.connections import DRIVER_ERRORS, Database, close_quietly
+from holdfast.store.postgres.connections import DRIVER_ERRORS, Database, Unconnected, close_quietly
 from holdfast.store.postgres.faults import is_connection_lost, is_lost_commit, is_transient, sqlstate, translate
 from holdfast.store.postgres.floors import Floor
 from holdfast.store.postgres.fronts import Fronts
@@ -47,6 +49,10 @@ _WARY: Final = "; SET LOCAL lock_timeout = 30"
 _BRIEF: Final = "; SET LOCAL lock_timeout = 5"
 _BLOCKED_AT_ONCE: Final = 5
 _ASK_AT_LEAST_S: Final = 5.0
+# For those who have waited so long for others that their time is over: a race or a deadlock is no reason to fail yet.
+_TRY_AT_LEAST_S: Final = 1.0
+_CONNECT_AT_LEAST_S: Final = 2.0
+_NEARLY: Final = 1 / 30
 _FIRST_PAUSE_S: Final = 0.005
 _LONGEST_PAUSE_S: Final = 1.0
 _LOCK_NOT_AVAILABLE: Final = "55P03"
@@ -113,7 +119,8 @@ class Transactions:
     async def run(self, batch: Batch) -> bool:
         """One transaction, or several if it has to be split. Returns when the batch knows how it ended, or when it is
         set aside: true if anything was written that other nodes should hear of."""
-        give_up_at = asyncio.get_running_loop().time() + self._database.config.busy_deadline_s
+        at_least_s = min(_TRY_AT_LEAST_S, self._database.config.busy_deadline_s)
+        give_up_at = max(self._deadline(batch), asyncio.get_running_loop().time() + at_least_s)
         return await self._run(batch, give_up_at, _WARY if self._aside else "")
 
     @property
@@ -148,6 +155,9 @@ class Transactions:
             )
             _tell(self._aside.take().batch.failed, busy)
 
+    def _deadline(self, batch: Batch) -> float:
+        return batch.waiting_since + self._database.config.busy_deadline_s
+
     async def _run(self, batch: Batch, give_up_at: float, settings: str) -> bool:
         loop = asyncio.get_running_loop()
         pauses = _Pauses()
@@ -158,13 +168,13 @@ class Transactions:
                 await self._roll_back()
                 _log.debug("begun again: %s", race)
                 if loop.time() >= give_up_at:
-                    return await self._settle(batch, race, give_up_at)
+                    return await self._settle(batch, race, settings)
                 await pauses.after_race()
             except Exception as error:  # noqa: BLE001 - whatever a rule raises belongs to the batch, not to the writer
                 await self._roll_back(error)
                 if not _is_worth_repeating(error) or loop.time() >= give_up_at:
-                    return await self._settle(batch, error, give_up_at)
-                await pauses.after_fault(error)
+                    return await self._settle(batch, error, settings)
+                await pauses.after_fault(error, give_up_at - loop.time())
             except BaseException:
                 # Cancelled: nobody knows how far the statement has come. The connection must not be used again.
                 await self.close()
@@ -186,7 +196,7 @@ class Transactions:
             await close_quietly(connection)
 
     async def _transact(self, batch: Batch, patience_s: float, settings: str) -> bool:
-        connection = await self.connect()
+        connection = await self._connected(patience_s)
         await connection.execute(self._begin + settings)
         now = await self.now(connection)
         packing = Packing(connection)
@@ -206,6 +216,15 @@ class Transactions:
         self.floor.wrote(changes)
         # That a worker lives is no news for other nodes: they look when its lease is over.
         return changes != Changes(workers=changes.workers)
+
+    async def _connected(self, patience_s: float) -> Any:
+        if self._connection is not None:
+            return self._connection
+        try:
+            async with asyncio.timeout(max(patience_s, _CONNECT_AT_LEAST_S)):
+                return await self.connect()
+        except (HoldfastError, TimeoutError) as error:
+            raise Unconnected(error) from error
 
     async def now(self, connection: Connection) -> int:
         return await self._clock.read(connection) if isinstance(self._clock, DatabaseClock) else self._clock()
@@ -256,17 +275,32 @@ class Transactions:
             path=self._database.name,
         )
 
-    async def _settle(self, batch: Batch, error: Exception, give_up_at: float) -> bool:
-        known = error if isinstance(error, StorageError) else translate(error, self._database.name)
+    async def _settle(self, batch: Batch, error: Exception, settings: str) -> bool:
+        """What fails by its content, or waits for a lock, is looked for by trying smaller batches. Of those who could
+        only wait, the ones whose time is over fail."""
+        cause = error.error if isinstance(error, Unconnected) else error
+        known = cause if isinstance(cause, StorageError) else translate(cause, self._database.name)
         blocked = sqlstate(error) == _LOCK_NOT_AVAILABLE
-        members = batch.split() if known is None or blocked else ()
+        guilty = known is None or blocked
+        members = batch.split() if guilty or _is_worth_repeating(error) else ()
         if len(members) > 1:
-            return any([await self._run(member, give_up_at, _WARY) for member in members])
-        if blocked and asyncio.get_running_loop().time() < give_up_at:
-            self._aside.add(batch, give_up_at)
+            return any([await self._settle_part(part, error, settings, guilty=guilty) for part in members])
+        if blocked and not self._is_late(batch):
+            self._aside.add(batch, self._deadline(batch))
         else:
-            _tell(batch.failed, known if known is not None else error)
+            _tell(batch.failed, known if known is not None else cause)
         return False
+
+    async def _settle_part(self, part: Batch, error: Exception, settings: str, *, guilty: bool) -> bool:
+        if guilty:
+            return await self._run(part, self._deadline(part), _WARY)
+        # Those who came at nearly the same time are not worth an attempt of their own.
+        if self._is_late(part, self._database.config.busy_deadline_s * _NEARLY):
+            return await self._settle(part, error, settings)
+        return await self._run(part, self._deadline(part), settings)
+
+    def _is_late(self, batch: Batch, early_s: float = 0.0) -> bool:
+        return asyncio.get_running_loop().time() + early_s >= self._deadline(batch)
 
     async def _roll_back(self, error: Exception | None = None) -> None:
         connection = self._connection
@@ -299,14 +333,17 @@ class _Pauses:
         if self._races > 3:
             await asyncio.sleep(uniform(0.0, 0.001) * self._races)  # noqa: S311 - jitter, not a secret
 
-    async def after_fault(self, error: Exception) -> None:
+    async def after_fault(self, error: Exception, at_most_s: float = _LONGEST_PAUSE_S) -> None:
         _log.info("a transaction is repeated: %s", error)
-        await asyncio.sleep(uniform(0.5, 1.5) * self._pause_s)  # noqa: S311 - as above
+        pause_s = uniform(0.5, 1.5) * self._pause_s  # noqa: S311 - as above
+        await asyncio.sleep(max(0.0, min(pause_s, at_most_s)))
         self._pause_s = min(self._pause_s * 2, _LONGEST_PAUSE_S)
 
 
 def _is_worth_repeating(error: BaseException) -> bool:
     """Whether it passes by itself. A lock that is held for long does, but its holder is waited for alone."""
+    if isinstance(error, Unconnected):
+        return True
     cause = error.__cause__ if isinstance(error, StorageError) and error.__cause__ is not None else error
     return is_transient(cause) and sqlstate(cause) != _LOCK_NOT_AVAILABLE
 

@@ -22,6 +22,7 @@ class Member:
         self._plan = plan
         self._decide = decide
         self._loop = asyncio.get_running_loop()
+        self.waiting_since = self._loop.time()
         self._loaded = Loaded(now=0)
         self.future: asyncio.Future[Loaded] = self._loop.create_future()
 
@@ -49,6 +50,7 @@ class Group:
 
     def __init__(self, members: Sequence[Member]) -> None:
         self._members = members
+        self.waiting_since = members[0].waiting_since
 
     def plan(self) -> LoadPlan:
         plan = LoadPlan()

@@ -248,6 +248,14 @@ async def test_health(door, running, monkeypatch):
     assert 200 == (await door.get("/healthz")).status
 
 
+async def test_a_probe_does_not_wait_for_a_database_that_is_silent(door, running, monkeypatch):
+    monkeypatch.setattr("holdfast.api.rest.handlers.system.READY_S", 0.01)
+    monkeypatch.setattr(running._local.messages, "events", lambda *given: asyncio.Event().wait())
+    answer = await door.get("/readyz")
+
+    assert (503, "storage_busy") == (answer.status, answer.json["code"])
+
+
 async def test_the_door_needs_no_engine_to_be_light():
     """`import holdfast` loads none of it."""
     code = (

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Final
+
 from holdfast.api.rest.calls import Call
-from holdfast.errors import RouteNotFound
+from holdfast.errors import RouteNotFound, StorageBusy
 from holdfast.wire.rest import system_views as sv
 from holdfast.wire.rest.times import instant
+
+READY_S: Final = 2.0
 
 
 async def who_am_i(call: Call) -> sv.MeView:
@@ -37,6 +42,10 @@ async def healthz(call: Call) -> sv.HealthView:  # noqa: ARG001 - every handler 
 
 
 async def readyz(call: Call) -> sv.HealthView:
-    """Asks the database something small; what it raises is the answer."""
-    await call.nouns.messages.events("default", None, None, 1)
+    """Asks the database something small; what it raises is the answer. Whoever probes does not wait for long."""
+    try:
+        async with asyncio.timeout(READY_S):
+            await call.nouns.messages.events("default", None, None, 1)
+    except TimeoutError:
+        raise StorageBusy(f"the database did not answer within {READY_S:g} s") from None
     return sv.HealthView(status="ready")
