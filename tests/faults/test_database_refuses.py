@@ -14,7 +14,7 @@ import asyncpg
 import pytest
 
 from holdfast import Engine, EngineConfig, StoreConfig, TaskContext, WorkerConfig, WorkflowContext, task, workflow
-from holdfast.errors import OutcomeUnknown
+from holdfast.errors import AccessDenied, OutcomeUnknown, StorageBusy
 from holdfast.services.clockwork import Clockwork
 from tests.conftest import until
 
@@ -134,3 +134,32 @@ async def test_a_service_goes_on_after_whatever_happens_to_it(postgres_url, monk
     async with Engine(postgres_url, workflows=[nap], config=IMPATIENT) as engine:
         assert "woke" == await (await engine.client.start_workflow(nap, 0.1)).result(timeout=60)
     assert 0 == broken
+
+
+async def test_a_call_waits_as_long_as_a_call_may_whoever_it_shares_a_batch_with(postgres_url):
+    """Calls of different ages, and a report that is older than all of them: each has a deadline of its own."""
+    config = EngineConfig(store=StoreConfig(busy_deadline_s=1.5), worker=IMPATIENT.worker)
+    async with (
+        a_guest(postgres_url) as guest,
+        Engine(guest.url, workflows=[long_step, nap], config=config) as engine,
+    ):
+        client, loop = engine.client, asyncio.get_running_loop()
+        handle = await client.start_workflow(long_step)
+        await until(lambda: RUNS)
+        await guest.turn_away()
+        GATES["step"].set()
+        waited: list[float] = []
+
+        async def call(after_s: float) -> None:
+            await asyncio.sleep(after_s)
+            began = loop.time()
+            with pytest.raises((StorageBusy, AccessDenied)):
+                await client.start_workflow(nap, 0.1)
+            waited.append(loop.time() - began)
+
+        await asyncio.gather(*(call(number * 0.4) for number in range(8)))
+        await guest.let_in()
+
+        assert "step" == await handle.result(timeout=60)
+        assert ["step"] == RUNS
+    assert min(waited) >= 1.4, waited

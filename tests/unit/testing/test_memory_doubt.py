@@ -26,6 +26,8 @@ class Once(Faults):
 class Writes:
     """A batch that makes one execution, and keeps what it is told."""
 
+    waiting_since = 0.0
+
     def __init__(self) -> None:
         self.told: list[str] = []
         self.unknown: BaseException | None = None
