@@ -27,7 +27,7 @@ from holdfast.engine.leftovers import Leftovers, Portions, do_all
 from holdfast.engine.operation import Operation
 from holdfast.engine.refill import plan_refills
 from holdfast.engine.rules.workspace import Entropy, Workspace
-from holdfast.errors import NOT_NOW, AccessDenied, EngineStopped, HoldfastError, ServerReadOnly, StorageBusy
+from holdfast.errors import NOT_NOW, EngineStopped, HoldfastError
 from holdfast.model.events import TurnEvent
 from holdfast.model.values import Token
 from holdfast.store.protocol import Changes, Loaded, LoadPlan
@@ -209,16 +209,15 @@ class OperationBatch:
             yield
 
     def failed(self, error: BaseException) -> None:
-        """Refuse, except those who have not waited for as long as a call waits, since the oldest decides when a batch
-        is given up; and those who wait until the database can be used again: their work is done and must not be
+        """Refuse, except those who wait until the database can be used again: their work is done and must not be
         lost."""
-        again = [m for m in self._members if self._queue.waits_out(m, error)]
-        hasty = [m for m in self._members if m not in again] if again else self._members
+        patient = [m for m in self._members if m.operation.PATIENT] if isinstance(error, NOT_NOW) else []
+        hasty = [m for m in self._members if m not in patient] if patient else self._members
         for member in hasty:
             member.refusal = error
         self._queue.call(lambda: _settle_all(hasty))
-        if again:
-            self._queue.put_back(again, error)
+        if patient:
+            self._queue.put_back(patient, error)
 
     def doubted(self, error: BaseException) -> None:
         """Those who report finished work wait until it is known: they could only report it twice."""
@@ -352,15 +351,6 @@ class OperationQueue:
             return
         loop.call_soon_threadsafe(callback)
 
-    def waits_out(self, member: Member, error: BaseException) -> bool:
-        """Whether the operation is tried again after this."""
-        if member.operation.PATIENT:
-            return isinstance(error, NOT_NOW)
-        if not isinstance(error, StorageBusy | ServerReadOnly | AccessDenied):
-            return False
-        loop = self._loop
-        return loop is not None and loop.time() < member.since + self.config.store.busy_deadline_s
-
     def put_back(self, members: list[Member], error: BaseException) -> None:
         """Try these again a little later. From the writer."""
         loop = self._loop
@@ -369,7 +359,7 @@ class OperationQueue:
             return
         if loop.time() - self._told_at >= TELL_EVERY_S:
             self._told_at = loop.time()
-            log.warning("%d calls and reports wait for the database: %s", len(members), error)
+            log.warning("%d reports of finished work wait for the database: %s", len(members), error)
 
         def again() -> None:
             if self._loop is None:
