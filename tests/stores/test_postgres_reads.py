@@ -9,13 +9,13 @@ import pytest
 
 from holdfast.config import StoreConfig
 from holdfast.errors import EngineStopped, InvalidRequest, StorageBusy
+from holdfast.store.looks import ExecutionQuery
 from holdfast.store.postgres import pages, read
 from holdfast.store.postgres import store as stores
 from holdfast.store.postgres.connections import Database
 from holdfast.store.postgres.planning import by_keys, in_time
 from holdfast.store.postgres.readers import Reads
 from holdfast.store.postgres.store import PostgresStore
-from holdfast.store.protocol import ExecutionQuery
 from holdfast.testing.postgres import LocalPostgres
 from holdfast.testing.stores.bench import START, Bench
 from holdfast.testing.stores.records import ORG, OTHER_ORG, an_id

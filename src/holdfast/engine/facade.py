@@ -67,7 +67,8 @@ from holdfast.model.executions import DEADLINE_NO, Execution, Status, TaskRow, T
 from holdfast.model.names import check_name, check_priority, check_text
 from holdfast.model.tokens import REPLAY_KEY, execution_key, promise_token, token_hash
 from holdfast.model.values import Payload
-from holdfast.store.protocol import ExecutionQuery, Store
+from holdfast.store.looks import ExecutionQuery
+from holdfast.store.protocol import Store
 from holdfast.telemetry.traces import Tracing, stamped
 
 Answer = TypeVar("Answer")

@@ -13,7 +13,8 @@ from holdfast.engine.upkeep.repair import Repair, Repaired, RepairExecution
 from holdfast.engine.upkeep.run_due import RunDue
 from holdfast.model import events as e
 from holdfast.model.executions import Status
-from holdfast.store.protocol import ExecutionQuery, Inconsistency, Store
+from holdfast.store.looks import ExecutionQuery, Inconsistency
+from holdfast.store.protocol import Store
 
 PAGE = 1_000
 

@@ -15,7 +15,8 @@ from typing import Protocol
 from holdfast.engine.facade import LocalEngine
 from holdfast.errors import HoldfastError
 from holdfast.model.values import MICRO
-from holdfast.store.protocol import Backlog, QueueDepth, Store
+from holdfast.store.looks import Backlog, QueueDepth
+from holdfast.store.protocol import Store
 from holdfast.telemetry.meters import Meters
 
 log = logging.getLogger("holdfast.engine")

@@ -21,7 +21,7 @@ from holdfast.model.executions import Execution, Status
 from holdfast.model.names import check_name, check_priority, check_text
 from holdfast.model.standalone import KIND_TAG, PREFIX, TASK_WORKFLOW, is_reserved
 from holdfast.model.values import NULL, TEN_YEARS_S, RetryPolicy
-from holdfast.store.protocol import ExecutionQuery
+from holdfast.store.looks import ExecutionQuery
 from holdfast.telemetry.traces import stamped
 
 if TYPE_CHECKING:

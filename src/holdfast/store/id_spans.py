@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from holdfast.store.protocol import ExecutionQuery
+from holdfast.store.looks import ExecutionQuery
 
 AFTER_ALL_IDS: Final = "\U0010ffff"
 _BEFORE_ALL_IDS: Final = ""

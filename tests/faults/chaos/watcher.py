@@ -14,7 +14,8 @@ import asyncpg
 from holdfast.assembly import open_store
 from holdfast.errors import StorageError, Unavailable
 from holdfast.model.executions import Execution
-from holdfast.store.protocol import ExecutionQuery, Store
+from holdfast.store.looks import ExecutionQuery
+from holdfast.store.protocol import Store
 from holdfast.testing.invariants import Record, Violation
 from holdfast.testing.invariants.commands import check_commands
 from holdfast.testing.invariants.histories import check_history

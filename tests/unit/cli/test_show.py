@@ -199,12 +199,12 @@ def test_the_doctor_explains_one_workflow(cli, engine):
     assert "send it: holdfast workflow signal W-1 go" in cli("doctor", "W-1").stdout
 
 
-async def test_the_clock_of_a_server_is_asked_for(tmp_path):
+async def test_the_clock_of_a_server_is_asked_for(database_url):
     """Leases are judged by it, not by the one of this machine."""
     clock = Clock()
     clock.move(-3600)
     config = ServerConfig(port=0, grpc_port=None)
-    async with Server(f"sqlite:///{tmp_path}/app.db", config=QUICK, server=config, clock=clock) as server:
+    async with Server(database_url, config=QUICK, server=config, clock=clock) as server:
         told = await Door(server=server.url, api_key=None, db=None, org="default", as_json=True).now()
 
         assert abs(told - clock()) < 60_000_000

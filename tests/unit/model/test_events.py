@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from holdfast.errors import StorageError
+from holdfast.errors import EventTooNew
 from holdfast.model import events as e
 from holdfast.model.values import Failure, RetryPolicy, Settlement, TaskTimeouts, Wait
 
@@ -421,16 +421,16 @@ def test_payloads_are_kept_byte_for_byte():
     assert bytes(body.signal_value) == odd
 
 
-def test_an_unknown_type_is_a_storage_error():
+def test_an_unknown_type_is_too_new():
     """An event type this Holdfast does not know is refused with the advice to upgrade."""
-    with pytest.raises(StorageError, match=r"FUTURE version 1 .* upgrade this program"):
+    with pytest.raises(EventTooNew, match=r"FUTURE version 1 .* upgrade this program"):
         e.decode_body("FUTURE", 1, b"{}")
 
 
 @pytest.mark.parametrize("name", e.EVENT_TYPES)
-def test_a_newer_version_is_a_storage_error(name):
+def test_a_newer_version_is_too_new(name):
     """A row written by a newer Holdfast is refused, not misread."""
-    with pytest.raises(StorageError) as caught:
+    with pytest.raises(EventTooNew) as caught:
         e.decode_body(name, e.EVENT_TYPES[name].VERSION + 1, b"{}")
 
     assert caught.value.details == {"type": name, "version": e.EVENT_TYPES[name].VERSION + 1}

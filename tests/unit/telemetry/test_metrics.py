@@ -16,7 +16,8 @@ from holdfast.engine.scraping import MetricsPage
 from holdfast.engine.unit_of_work import Member, OperationBatch
 from holdfast.engine.upkeep.run_due import RunDue
 from holdfast.errors import StaleClaim, StorageBusy, WorkflowFailed
-from holdfast.store.protocol import Backlog, Loaded, QueueDepth, Store, Vitals
+from holdfast.store.looks import Backlog, QueueDepth, Vitals
+from holdfast.store.protocol import Loaded, Store
 from tests.conftest import QUICK, until
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "observe.md"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from holdfast.store.looks import Backlog, QueueDepth
 from holdfast.store.postgres.planning import by_keys
 from holdfast.store.postgres.statements import Connection, statement
-from holdfast.store.protocol import Backlog, QueueDepth
 
 _TURNS = statement("ready", "backlog")
 _TASKS = statement("tasks", "backlog")

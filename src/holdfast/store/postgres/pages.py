@@ -18,9 +18,9 @@ import msgspec
 
 from holdfast.model.executions import Execution, State, Status
 from holdfast.store.id_spans import AFTER_ALL_IDS, id_span
+from holdfast.store.looks import ExecutionQuery
 from holdfast.store.postgres.planning import by_keys
 from holdfast.store.postgres.statements import Connection, statement
-from holdfast.store.protocol import ExecutionQuery
 from holdfast.store.rows import row_to_head
 
 _DERIVED: Final = frozenset({Status.PENDING, Status.RUNNING, Status.WAITING})

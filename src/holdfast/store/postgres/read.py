@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple
 
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import OPEN_STATES, DeadLetter, Execution, OutputRow, State, Status, TaskRow, TimerRow
+from holdfast.store.looks import Inconsistency
 from holdfast.store.postgres.planning import by_keys, in_time
 from holdfast.store.postgres.statements import Connection, statement
-from holdfast.store.protocol import Inconsistency
 from holdfast.store.rows import (
     row_to_dead_letter,
     row_to_event,

@@ -33,6 +33,7 @@ from holdfast.model.messages import (
 )
 from holdfast.model.pauses import Pause
 from holdfast.store.closed_pages import ClosedPage
+from holdfast.store.looks import Backlog, ExecutionQuery, Inconsistency, Vitals
 from holdfast.store.postgres import deletions, deployed, keys, pages, pauses, read, read_messages
 from holdfast.store.postgres.backlog import backlog
 from holdfast.store.postgres.clocks import DatabaseClock
@@ -45,15 +46,7 @@ from holdfast.store.postgres.readers import QUEUE_S, Coalesced, Reads
 from holdfast.store.postgres.settings import Settings, settings
 from holdfast.store.postgres.statements import Connection
 from holdfast.store.postgres.writer import Writer
-from holdfast.store.protocol import (
-    Backlog,
-    Batch,
-    BatchSource,
-    Clock,
-    ExecutionQuery,
-    Inconsistency,
-    Vitals,
-)
+from holdfast.store.protocol import Batch, BatchSource, Clock
 
 T = TypeVar("T")
 _log = logging.getLogger("holdfast.store")

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from holdfast.model.executions import Execution, State, Status
 from holdfast.store.id_spans import AFTER_ALL_IDS, id_span
-from holdfast.store.protocol import ExecutionQuery
+from holdfast.store.looks import ExecutionQuery
 from holdfast.store.rows import row_to_head
 from holdfast.store.sqlite.statements import statement
 

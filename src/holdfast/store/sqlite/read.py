@@ -10,7 +10,7 @@ from typing import Final
 
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import DeadLetter, Execution, OutputRow, State, Status, TaskRow, TimerRow
-from holdfast.store.protocol import Inconsistency
+from holdfast.store.looks import Inconsistency
 from holdfast.store.rows import (
     row_to_dead_letter,
     row_to_event,

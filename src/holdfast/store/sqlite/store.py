@@ -33,15 +33,8 @@ from holdfast.model.messages import (
 )
 from holdfast.model.pauses import Pause
 from holdfast.store.closed_pages import ClosedPage
-from holdfast.store.protocol import (
-    Backlog,
-    Batch,
-    BatchSource,
-    Clock,
-    ExecutionQuery,
-    Inconsistency,
-    Vitals,
-)
+from holdfast.store.looks import Backlog, ExecutionQuery, Inconsistency, Vitals
+from holdfast.store.protocol import Batch, BatchSource, Clock
 from holdfast.store.sqlite import deletions, deployed, joining, keys, pages, pauses, read, read_messages
 from holdfast.store.sqlite.backlog import backlog
 from holdfast.store.sqlite.connections import Database

@@ -12,7 +12,8 @@ from holdfast.model import events as e
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import Execution, TaskRow, TimerRow
 from holdfast.model.messages import PromiseRow, SubscriptionRow
-from holdfast.store.protocol import ExecutionQuery, Store
+from holdfast.store.looks import ExecutionQuery
+from holdfast.store.protocol import Store
 
 PAGE: Final = 500
 PASSES: Final = 50

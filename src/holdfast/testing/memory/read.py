@@ -9,7 +9,8 @@ from itertools import islice
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import DeadLetter, Execution, OutputRow, State, Status
 from holdfast.model.messages import DeliveryRow, EventKeyRow
-from holdfast.store.protocol import Backlog, ExecutionQuery, Inconsistency, QueueDepth, TaskKey
+from holdfast.store.looks import Backlog, ExecutionQuery, Inconsistency, QueueDepth
+from holdfast.store.protocol import TaskKey
 from holdfast.testing.memory.database import MemoryDatabase, copied
 from holdfast.testing.memory.load import with_signal
 

@@ -39,17 +39,8 @@ from holdfast.model.messages import (
 from holdfast.model.pauses import Pause
 from holdfast.model.standalone import is_reserved
 from holdfast.store.closed_pages import ClosedPage, closed_after, page_of
-from holdfast.store.protocol import (
-    Backlog,
-    Batch,
-    BatchSource,
-    Changes,
-    Clock,
-    ExecutionQuery,
-    Inconsistency,
-    Loaded,
-    Vitals,
-)
+from holdfast.store.looks import Backlog, ExecutionQuery, Inconsistency, Vitals
+from holdfast.store.protocol import Batch, BatchSource, Changes, Clock, Loaded
 from holdfast.testing.memory import keys, read
 from holdfast.testing.memory.database import MemoryDatabase, copied
 from holdfast.testing.memory.deletions import holds_any

@@ -7,7 +7,8 @@ from typing import Any
 from holdfast.model.executions import DefinitionRow, RequestRow
 from holdfast.model.messages import DeadEvent, EventKeyRow, TriggerRow
 from holdfast.store.closed_pages import ClosedPage
-from holdfast.store.protocol import Changes, ExecutionQuery, LoadPlan
+from holdfast.store.looks import ExecutionQuery
+from holdfast.store.protocol import Changes, LoadPlan
 from holdfast.testing.stores.bench import START, Bench, OpenStore
 from holdfast.testing.stores.keys import a_key, an_act, an_org
 from holdfast.testing.stores.pauses import a_pause

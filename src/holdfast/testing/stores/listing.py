@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.model.executions import Execution, Ready, State, Status
 from holdfast.model.ids import execution_id
-from holdfast.store.protocol import ExecutionQuery
+from holdfast.store.looks import ExecutionQuery
 from holdfast.testing.stores.bench import START, Bench, OpenStore
 from holdfast.testing.stores.records import ORG, OTHER_ORG, a_closed_execution, an_execution, an_id
 

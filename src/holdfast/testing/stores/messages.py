@@ -24,7 +24,8 @@ from holdfast.model.messages import (
     TriggerRow,
 )
 from holdfast.model.values import Failure, Settlement, Wait
-from holdfast.store.protocol import Changes, EventMatch, Inconsistency, Loaded, LoadPlan
+from holdfast.store.looks import Inconsistency
+from holdfast.store.protocol import Changes, EventMatch, Loaded, LoadPlan
 from holdfast.testing.stores.bench import START, Bench, OpenStore
 from holdfast.testing.stores.records import ORG, OTHER_ORG, a_task, a_timer, an_execution, an_id
 from holdfast.testing.stores.writing import plain

@@ -9,7 +9,7 @@ import msgspec
 from holdfast.model.events import CancelRequested, EventBody, HistoryEvent, SignalReceived, TimerFired
 from holdfast.model.executions import NEVER, DeadLetter, DefinitionRow, Ready, State
 from holdfast.model.values import Wait
-from holdfast.store.protocol import Backlog, ExecutionQuery, Inconsistency, QueueDepth
+from holdfast.store.looks import Backlog, ExecutionQuery, Inconsistency, QueueDepth
 from holdfast.testing.stores.bench import START, Bench, OpenStore
 from holdfast.testing.stores.records import (
     ORG,
