@@ -79,6 +79,7 @@ def aim(case: Case) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sqlite_only("it is about what a server takes and answers, and asks one that outlives each of its tests")
 @described.parametrize()
 @hypothesis.settings(
     max_examples=EXAMPLES,
