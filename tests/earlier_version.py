@@ -102,12 +102,12 @@ def unpack(folder: Path) -> Tree:
 
 
 def with_one_more_migration(folder: Path, *, compatible: bool) -> Tree:
-    """This version as it may be some day: with a migration more, which may let programs of today work on."""
+    """This version as it may be some day: with a migration more, which may let older programs work on."""
     shutil.copytree(NOW.source / "holdfast", folder / "holdfast", ignore=shutil.ignore_patterns("__pycache__"))
     tree = Tree("later", folder)
     for store in ("sqlite", "postgres"):
         last = tree.migrations(store)[-1].version
-        words = f"-- compatible from: {last}\n" if compatible else ""
+        words = "-- compatible from: 1\n" if compatible else ""
         text = f"{words}\nALTER TABLE holdfast_executions ADD COLUMN later INTEGER NOT NULL DEFAULT 0;\n"
         (tree._migrations(store) / f"{last + 1:04}_later.sql").write_text(text)
     return tree
