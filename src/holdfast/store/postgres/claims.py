@@ -138,11 +138,16 @@ class Claims:
         return sorted(found, key=_claiming_order)[:limit]
 
     async def _shares(self, sql: str, line: Line, limit: int, able: Sequence[Any], *more: Any) -> list[tuple[str, int]]:
-        """How many to take from each queue."""
+        """How many to take from each queue. Mostly each has a few of them; only if one could have more than were looked
+        at, all that it could have are."""
         if len(line.queues) == 1:
             return [(line.queues[0], limit)]
-        found = await self._connection.fetch(sql, line.org, line.queues, *able, limit, *more)
-        return [(row[0], row[1]) for row in found]
+        most = min(max(2 * limit // len(line.queues), 2), limit)
+        while True:
+            found = await self._connection.fetch(sql, line.org, line.queues, *able, limit, *more, most)
+            if most >= limit or all(row[1] < most for row in found):
+                return [(row[0], row[1]) for row in found]
+            most = limit
 
     async def _in_lanes(self, sql: str, line: Line, lanes: Sequence[Lane], *rest: Any) -> Rows:
         return list(await self._connection.fetch(sql, line.org, *columns(lanes, 3), *rest))

@@ -43,6 +43,22 @@ class Claiming:
         assert (await bench.load(turn_claims=[turn_claim(2)])).turn_claims == [[an_id(3), an_id(2)]]
         assert loaded.executions.keys() == {an_id(number) for number in (1, 2, 3, 4)}
 
+    async def test_one_of_many_queues_may_have_all_the_first(self, open_store: OpenStore) -> None:
+        """However many queues are asked for, none has a share: the oldest are taken, wherever they are."""
+        bench = await Bench.opened(open_store)
+        queues = tuple(f"q{number}" for number in range(8))
+        crowd = await make_ready(bench, *((number, 0, number) for number in range(1, 11)), queue="q3")
+        for number, queue in enumerate(queues):
+            [late] = await make_ready(bench, (100 + number, 0, 100 + number), queue=queue)
+            await bench.write(new_tasks=[a_task(late, queue=queue, scheduled_at=START + 100)])
+        await bench.write(new_tasks=[a_task(one, queue="q3", scheduled_at=START + n) for n, one in enumerate(crowd)])
+
+        loaded = await bench.load(turn_claims=[turn_claim(7, queues)], task_claims=[task_claim(7, queues)])
+        assert loaded.turn_claims == [[an_id(number) for number in range(1, 8)]]
+        assert [key for key, _ in loaded.task_claims[0]] == loaded.turn_claims[0]
+        everything = await bench.load(turn_claims=[turn_claim(12, queues)])
+        assert everything.turn_claims == [[*(an_id(number) for number in range(1, 11)), an_id(100), an_id(101)]]
+
     async def test_order_holds_across_queues(self, open_store: OpenStore) -> None:
         """Several queues are one line."""
         bench = await Bench.opened(open_store)

@@ -114,7 +114,7 @@ WHERE r.worker IS NULL AND r.org = $1::text AND r.queue = ANY ($2::text[])
 ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT $7::bigint;
 
 -- name: claimable_queues
--- How many of the first claimable rows of several queues are in each.
+-- How many of the first claimable rows of several queues are in each, if no queue has more than $9 of them.
 SELECT f.queue, count(*) FROM (
     SELECT q.queue, r.priority, r.since_at, r.execution_id
     FROM unnest($2::text[]) AS q (queue)
@@ -127,7 +127,7 @@ SELECT f.queue, count(*) FROM (
         WHERE r.worker IS NULL AND r.org = $1::text AND r.queue = q.queue
             AND (r.not_before_at <= $6::bigint OR (r.avoid_build IS NOT NULL AND r.avoid_build <> b.build))
             AND e.crashes < $8::bigint
-        ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT $7::bigint) AS r
+        ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT $9::bigint) AS r
     ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT $7::bigint) AS f
 GROUP BY f.queue;
 

@@ -83,7 +83,7 @@ WITH RECURSIVE front (queue, priority, since_at) AS (
 SELECT queue, priority, since_at FROM front;
 
 -- name: claimable_queues
--- How many of the first claimable tasks of several queues are in each.
+-- How many of the first claimable tasks of several queues are in each, if no queue has more than $6 of them.
 SELECT f.queue, count(*) FROM (
     SELECT q.queue
     FROM unnest($2::text[]) AS q (queue)
@@ -93,7 +93,7 @@ SELECT f.queue, count(*) FROM (
         WHERE t.worker IS NULL AND NOT t.deferred AND t.org = $1::text AND t.queue = q.queue
             AND t.not_before_at <= $4::bigint AND t.kind = ANY ($3::text[])
         ORDER BY t.priority DESC, greatest(t.not_before_at, t.scheduled_at), t.execution_id, t.task_no
-        LIMIT $5::bigint) AS t
+        LIMIT $6::bigint) AS t
     ORDER BY t.priority DESC, t.since_at, t.execution_id, t.task_no LIMIT $5::bigint) AS f
 GROUP BY f.queue;
 
