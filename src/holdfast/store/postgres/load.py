@@ -90,9 +90,9 @@ class _Load:
 
     async def run(self) -> Loaded:
         plan = self.plan
-        timers, tasks, bereaved, deliveries, workers = await self._what_is_due()
+        timers, tasks, bereaved, deliveries, workers, held = await self._what_is_due()
         if plan.workers or plan.expired_workers or plan.held_by:
-            await self._load_workers(expired=workers)
+            await self._load_workers(expired=workers, held=held)
         if plan.orgs or plan.keys:
             await load_keys(self.connection, plan, self.loaded)
         if plan.pauses:
@@ -107,17 +107,17 @@ class _Load:
         await self._load_rows()
         return self.loaded
 
-    async def _what_is_due(self) -> tuple[bool, bool, bool, bool, bool]:
+    async def _what_is_due(self) -> tuple[bool, bool, bool, bool, bool, bool]:
         plan = self.plan
         if not (plan.due_timers or plan.due_tasks or plan.bereaved or plan.deliveries or plan.expired_workers):
-            return False, False, False, False, False
+            return False, False, False, False, False, False
         found = await self.connection.fetchrow(_ANYTHING_DUE, self.loaded.now, self.due_from)
-        timers, tasks, bereaved, deliveries, workers = found
-        return timers, tasks, bereaved, deliveries, workers
+        timers, tasks, bereaved, deliveries, workers, held = found
+        return timers, tasks, bereaved, deliveries, workers, held
 
     # --- before the locks ---
 
-    async def _load_workers(self, *, expired: bool) -> None:
+    async def _load_workers(self, *, expired: bool, held: bool) -> None:
         loaded, connection = self.loaded, self.connection
         if self.plan.workers:
             for row in await connection.fetch(_WORKERS, sorted(self.plan.workers)):
@@ -126,7 +126,7 @@ class _Load:
             for row in await connection.fetch(_EXPIRED_WORKERS, loaded.now) if expired else ():
                 loaded.workers.setdefault(row[0], row_to_worker(row))
                 loaded.expired_workers.append(row[0])
-            orphaned = await connection.fetch(_ORPHANED_WORKERS)
+            orphaned = await connection.fetch(_ORPHANED_WORKERS) if held else ()
             loaded.expired_workers.extend(worker for (worker,) in orphaned)
         holders = sorted(self.plan.held_by.union(loaded.expired_workers))
         if holders:

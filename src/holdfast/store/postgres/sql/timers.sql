@@ -27,14 +27,16 @@ WHERE t.fire_at <= $1::bigint AND t.fire_at >= $3::bigint
 ORDER BY t.fire_at, t.execution_id, t.timer_no LIMIT $2::bigint FOR NO KEY UPDATE OF e SKIP LOCKED;
 
 -- name: anything_due
--- What there is to do for a pass over what time has brought: one question instead of five. No timer, and no deadline of
--- a task, is older than $2.
+-- What there is to do for a pass over what time has brought: one question instead of six. No timer, and no deadline of
+-- a task, is older than $2. Last: whether anybody holds anything, without which nobody is orphaned.
 SELECT EXISTS (SELECT 1 FROM holdfast_timers WHERE fire_at <= $1::bigint AND fire_at >= $2::bigint),
     EXISTS (SELECT 1 FROM holdfast_tasks
         WHERE due_at IS NOT NULL AND due_at <= $1::bigint AND due_at >= $2::bigint),
     EXISTS (SELECT 1 FROM holdfast_executions WHERE open_children > 0 AND closed_at IS NOT NULL),
     EXISTS (SELECT 1 FROM holdfast_deliveries WHERE done_at IS NULL),
-    EXISTS (SELECT 1 FROM holdfast_workers WHERE lease_until_at <= $1::bigint);
+    EXISTS (SELECT 1 FROM holdfast_workers WHERE lease_until_at <= $1::bigint),
+    EXISTS (SELECT 1 FROM holdfast_ready WHERE worker IS NOT NULL)
+        OR EXISTS (SELECT 1 FROM holdfast_tasks WHERE worker IS NOT NULL);
 
 -- name: of_execution
 -- The running timers of one execution.
