@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
-from holdfast import EngineConfig, Status, WorkerConfig, WorkflowContext, task, workflow
+from holdfast import Engine, EngineConfig, Status, WorkerConfig, WorkflowContext, task, workflow
+from holdfast.engine.upkeep.run_due import RunDue
+from holdfast.engine.workers.claim import Claim
+from holdfast.services.clockwork import Clockwork
 from tests.conftest import QUICK, until
 
 
@@ -221,3 +224,19 @@ async def test_an_end_noticed_before_its_start_was_answered_is_not_waited_for(en
 
     assert not local.outcomes.known_open(("default", handle.id))
     assert 0 == await runner.client.workflow(handle.id).result() == await handle.result()
+
+
+async def test_a_pass_over_due_work_and_the_claim_with_it_are_one_transaction(postgres_url):
+    """A node at rest makes one of them every ten seconds: it is what its rest costs."""
+    async with Engine(postgres_url, workflows=WORKFLOWS, tasks=TASKS, config=QUICK) as running:
+        queue, batches = running._local.queue, []
+        make = queue.make_batch
+
+        def noted(queue, members):
+            batches.append({type(member.operation) for member in members})
+            return make(queue, members)
+
+        queue.make_batch = noted
+        await Clockwork(running._local.upkeep, sessions_every_s=10.0, resolution_s=0.1).once()
+
+    assert any({RunDue, Claim} <= batch for batch in batches), batches
