@@ -86,6 +86,8 @@ async def plan_of_claim(connection: Any) -> str:
             time.time_ns() // 1000,
             10,
             2**31,
+            2**62,
+            0,
         )
     finally:
         await connection.execute("ROLLBACK")

@@ -13,13 +13,16 @@ from holdfast.model.executions import Ready
 from holdfast.store.postgres import fronts, transactions
 from holdfast.store.postgres.claims import Claims
 from holdfast.store.postgres.fronts import Fronts, Lane, Line
+from holdfast.store.postgres.load import load
 from holdfast.store.postgres.statements import Connection, columns, statement
+from holdfast.store.protocol import Leave, LoadPlan
 from holdfast.testing.stores import Bench
 from holdfast.testing.stores.bench import START
 from holdfast.testing.stores.claiming import Claiming, make_ready, task_claim, turn_claim
 from holdfast.testing.stores.records import ORG, a_task, an_id
 from tests.stores.explaining import pages_touched
 
+LEAVE = Leave(long_from=500, for_us=100_000)
 MINUTE = 60_000_000
 DEAD = 20_000
 
@@ -83,19 +86,19 @@ async def test_rows_that_somebody_holds_are_passed_by(postgres_url, open_store):
     assert [key for key, _ in loaded.task_claims[0]] == [an_id(2), an_id(4), an_id(5)]
 
 
-@pytest.mark.parametrize("leaves", [None, lambda *_: False], ids=["alone", "in company"])
-async def test_a_claim_goes_on_behind_what_somebody_holds(postgres_url, open_store, leaves):
+@pytest.mark.parametrize("leave", [None, LEAVE], ids=["alone", "in company"])
+async def test_a_claim_goes_on_behind_what_somebody_holds(postgres_url, open_store, leave):
     """Another node is about to take the first: it must not cost this one its share."""
     bench = await Bench.opened(open_store)
     await make_ready(bench, *((number, 0, number) for number in range(1, 9)))
     async with held(postgres_url, an_id(1), an_id(2), an_id(3)):
-        loaded = await bench.load(turn_claims=[turn_claim(3, leaves=leaves)])
+        loaded = await bench.load(turn_claims=[turn_claim(3, leave=leave)])
     assert loaded.turn_claims == [[an_id(4), an_id(5), an_id(6)]]
     assert loaded.executions.keys() == set(loaded.turn_claims[0])
 
 
-@pytest.mark.parametrize("leaves", [None, lambda *_: False], ids=["alone", "in company"])
-async def test_a_claim_goes_on_behind_what_somebody_has_just_taken(monkeypatch, open_store, leaves):
+@pytest.mark.parametrize("leave", [None, LEAVE], ids=["alone", "in company"])
+async def test_a_claim_goes_on_behind_what_somebody_has_just_taken(monkeypatch, open_store, leave):
     """Between finding and locking: a claim that comes back with less looks as if there were no more."""
     monkeypatch.setattr(fronts, "LONG_S", -1.0)
     monkeypatch.setattr(transactions, "Fronts", Wary)
@@ -111,15 +114,13 @@ async def test_a_claim_goes_on_behind_what_somebody_has_just_taken(monkeypatch, 
         return found
 
     monkeypatch.setattr(Claims, "_in_lanes", slowly)
-    loaded = await bench.load(turn_claims=[turn_claim(3, leaves=leaves)])
+    loaded = await bench.load(turn_claims=[turn_claim(3, leave=leave)])
     assert loaded.turn_claims == [[an_id(4), an_id(5), an_id(6)]]
 
 
-@pytest.mark.parametrize("leaves", [None, lambda *_: False], ids=["alone", "in company"])
+@pytest.mark.parametrize("leave", [None, LEAVE], ids=["alone", "in company"])
 @pytest.mark.parametrize("in_lanes", [False, True], ids=["from the beginning", "in lanes"])
-async def test_a_small_claim_goes_on_behind_all_that_somebody_holds(
-    request, postgres_url, open_store, leaves, in_lanes
-):
+async def test_a_small_claim_goes_on_behind_all_that_somebody_holds(request, postgres_url, open_store, leave, in_lanes):
     """However little room a node has: somebody's long transaction holds up what it has touched, and nothing else."""
     if in_lanes:
         request.getfixturevalue("every_front_is_long")
@@ -127,20 +128,43 @@ async def test_a_small_claim_goes_on_behind_all_that_somebody_holds(
     made = await make_ready(bench, *((number, 0, number) for number in range(1, 52)))
     await bench.write(new_tasks=[a_task(execution, scheduled_at=START + n) for n, execution in enumerate(made)])
     async with held(postgres_url, *(an_id(number) for number in range(1, 51))):
-        loaded = await bench.load(turn_claims=[turn_claim(1, leaves=leaves)], task_claims=[task_claim(1)])
+        loaded = await bench.load(turn_claims=[turn_claim(1, leave=leave)], task_claims=[task_claim(1)])
     assert loaded.turn_claims == [[an_id(51)]]
     assert [key for key, _ in loaded.task_claims[0]] == [an_id(51)]
 
 
-async def test_what_is_left_to_others_is_not_held(postgres_url, open_store):
+@pytest.mark.parametrize("in_lanes", [False, True], ids=["from the beginning", "in lanes"])
+async def test_what_is_left_to_others_is_not_held(request, open_store, in_lanes):
     """Nor does it use up the share."""
+    if in_lanes:
+        request.getfixturevalue("every_front_is_long")
     bench = await Bench.opened(open_store)
-    await make_ready(bench, *((number, 0, number) for number in range(1, 9)))
-    left = {an_id(1), an_id(2), an_id(3)}
-    loaded = await bench.load(turn_claims=[turn_claim(3, leaves=lambda key, *_: key in left)])
-    assert loaded.turn_claims == [[an_id(4), an_id(5), an_id(6)]]
+    await make_ready(bench, *((number, 0, number) for number in range(1, 4)), last_seq=500)
+    await make_ready(bench, *((number, 0, number) for number in range(4, 9)), last_seq=499)
+    for limit in (3, 8):
+        loaded = await bench.load(turn_claims=[turn_claim(limit, leave=LEAVE)])
+        assert loaded.turn_claims == [[an_id(number) for number in range(4, 9)][:limit]]
+        assert loaded.executions.keys() == set(loaded.turn_claims[0])
     assert loaded.turns_left
-    assert not left & loaded.executions.keys()
+
+
+async def test_whose_head_is_held_is_not_touched(postgres_url, open_store):
+    """Its holder is about to write the ready row and the task: he must not have to wait for whoever has passed by."""
+    bench = await Bench.opened(open_store)
+    made = await make_ready(bench, (1, 0, 1), (2, 0, 2))
+    await bench.write(new_tasks=[a_task(execution) for execution in made])
+    claiming, looking = await asyncpg.connect(postgres_url), await asyncpg.connect(postgres_url)
+    free = "SELECT execution_id FROM holdfast_{} FOR UPDATE SKIP LOCKED"
+    try:
+        async with held(postgres_url, an_id(1)), claiming.transaction():
+            plan = LoadPlan(turn_claims=[turn_claim()], task_claims=[task_claim()])
+            loaded = await load(claiming, plan, START + MINUTE)
+            assert loaded.turn_claims == [[an_id(2)]]
+            assert [row[0] for row in await looking.fetch(free.format("ready"))] == [an_id(1)]
+            assert [row[0] for row in await looking.fetch(free.format("tasks"))] == [an_id(1)]
+    finally:
+        await claiming.close()
+        await looking.close()
 
 
 async def test_dead_rows_are_not_walked(monkeypatch, postgres_url, open_store):
@@ -153,7 +177,7 @@ async def test_dead_rows_are_not_walked(monkeypatch, postgres_url, open_store):
         found, able = Wary(), ("default", ["shipping"], ["1"], ["b1"])
         lanes = await found.lanes(connection, Line(statement("ready", "front"), ORG, ("default",)), now)
         assert lanes == [Lane("default", 0, now - 2_000_000)]
-        from_the_beginning = await pages_touched(connection, "ready", "claimable", ORG, *able, now, 10, 2**31)
+        from_the_beginning = await pages_touched(connection, "ready", "claimable", ORG, *able, now, 10, 2**31, 2**62, 0)
         in_lanes = await pages_touched(
             connection, "ready", "in_lanes", ORG, *columns(lanes, 3), *able[1:], now, 10, 2**31
         )

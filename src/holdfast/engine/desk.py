@@ -16,6 +16,7 @@ from holdfast.contract.workers import RegisterWorker, Work
 from holdfast.errors import HoldfastError, SessionLost
 from holdfast.model.executions import Execution, TaskRow
 from holdfast.model.pauses import Pausable, Pause
+from holdfast.store.protocol import Leave
 
 NOTHING: frozenset[tuple[str, str]] = frozenset()
 LONG_HISTORY = 500
@@ -70,8 +71,8 @@ class Session:
         self.earlier: set[str] = set()
 
     def remember(self, execution_ids: Iterable[str]) -> None:
-        """It has just run these executions, and most likely keeps their programs. They are forgotten by the thousand:
-        to look for the one that was run longest ago would take far longer."""
+        """It has just run these long executions, and most likely keeps their programs. They are forgotten by the
+        thousand: to look for the one that was run longest ago would take far longer."""
         self.recent.update(execution_ids)
         if len(self.recent) > REMEMBERED // 2:
             self.earlier, self.recent = self.recent, set()
@@ -105,17 +106,12 @@ class Desk:
         """By org and name. Replaced, never changed: the writer may be reading it."""
         self._ordered = NOTHING
 
-    def leaver(self, now: Callable[[], int]) -> Callable[[str, int, int], bool] | None:
+    def leave(self) -> Leave | None:
         """Which waiting executions to leave to others for a moment; None if there are no others."""
         if not self.in_company():
             return None
-
-        def leaves(execution_id: str, last_seq: int, since_at: int) -> bool:
-            if last_seq < LONG_HISTORY or since_at + LEFT_FOR <= now():
-                return False
-            return not self.ran_here(execution_id)
-
-        return leaves
+        kept = (kept for session in self.sessions.values() for kept in (session.recent, session.earlier) if kept)
+        return Leave(LONG_HISTORY, LEFT_FOR, tuple(kept))
 
     def ran_here(self, execution_id: str) -> bool:
         sessions = self.sessions.values()
@@ -301,7 +297,8 @@ class Tally:
 
     def turn_done(self, session: str, execution: Execution) -> None:
         self._turns[session] = self._turns.get(session, 0) - 1
-        self._ended.setdefault(session, []).append(execution.id)
+        if execution.last_seq >= LONG_HISTORY // 2:  # it may be long when it is claimed next
+            self._ended.setdefault(session, []).append(execution.id)
         held = self._desk.sessions.get(session)
         if self._suspects or (held is not None and held.suspect is not None):
             self.cleared(session, execution)

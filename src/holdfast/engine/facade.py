@@ -106,7 +106,7 @@ class LocalEngine:
         self.retention = Retention(self)
         self.deployments = LocalDeployments(store, config.limits, self.pausing)
         # Ids and nonces must be unique, not secret: a generator seeded by the system is enough, and 20 times cheaper.
-        self.queue = OperationQueue(config, self.desk, entropy or _generator(), self, store.clock)
+        self.queue = OperationQueue(config, self.desk, entropy or _generator(), self)
         self.queries = Queries(self.desk, self.queue.entropy)
         self.executions = LocalExecutions(self)
         self.workers = LocalWorkers(self)

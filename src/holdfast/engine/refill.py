@@ -8,7 +8,6 @@ freed, and then what they themselves have made and could not place. A long queue
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 
 from holdfast.engine.desk import Desk, Session, Tally
 from holdfast.engine.rules.leases import grant
@@ -18,7 +17,6 @@ from holdfast.model.executions import Execution, TaskRow
 from holdfast.store.protocol import LoadPlan, TaskClaim, TaskKey, TurnClaim
 
 MOST = 1_000
-Clock = Callable[[], int]
 
 
 class Refill:
@@ -26,7 +24,7 @@ class Refill:
 
     __slots__ = ("_session", "_task_index", "_task_limit", "_tasks", "_turn_index", "_turn_limit", "_turns")
 
-    def __init__(self, desk: Desk, session: Session, plan: LoadPlan, freed: tuple[int, int], now: Clock) -> None:
+    def __init__(self, desk: Desk, session: Session, plan: LoadPlan, freed: tuple[int, int]) -> None:
         self._session = session
         request = session.request
         freed_turns, freed_tasks = freed
@@ -44,7 +42,7 @@ class Refill:
                     desk.open_queues(session),
                     request.builds,
                     self._turn_limit,
-                    desk.leaver(now),
+                    desk.leave(),
                     suspect_from=desk.suspect_from,
                     suspects=int(session.suspect is None),
                 )
@@ -122,9 +120,9 @@ def _give_task(ws: Workspace, tally: Tally, session: Session, task: TaskRow) -> 
     return True
 
 
-def plan_refills(desk: Desk, plan: LoadPlan, freed_turns: int, freed_tasks: int, now: Clock) -> list[Refill]:
+def plan_refills(desk: Desk, plan: LoadPlan, freed_turns: int, freed_tasks: int) -> list[Refill]:
     return [
-        Refill(desk, session, plan, (freed_turns, freed_tasks), now)
+        Refill(desk, session, plan, (freed_turns, freed_tasks))
         for session in desk.sessions.values()
         if not session.takes_nothing
     ]

@@ -160,7 +160,7 @@ class OperationBatch:
             operation = member.operation
             member.once = plan_operation(operation, plan)
             freed.append(operation.FREES)
-        self._refills = plan_refills(self._queue.desk, plan, freed.count("turn"), freed.count("task"), self._queue.now)
+        self._refills = plan_refills(self._queue.desk, plan, freed.count("turn"), freed.count("task"))
         return plan
 
     def decide(self, loaded: Loaded) -> Changes:
@@ -252,13 +252,11 @@ class OperationQueue:
         desk: Desk,
         entropy: Entropy,
         audience: Audience,
-        now: Callable[[], int] = lambda: 0,
     ) -> None:
         self.config = config
         self.desk = desk
         self.entropy = entropy
         self.audience = audience
-        self.now = now
         self.make_batch: Callable[[OperationQueue, list[Member]], OperationBatch] = OperationBatch
         self.taken = 0
         self._waiting: deque[Member] = deque()

@@ -14,6 +14,7 @@ Time: a store's `clock` is the only clock that counts for leases, timers and eve
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -53,20 +54,35 @@ TaskKey = tuple[str, int]
 WorkflowKey = tuple[str, str]
 
 
+class Leave(msgspec.Struct, frozen=True):
+    """What a claim leaves to somebody else for a moment: executions with `long_from` events or more that have waited
+    for less than `for_us`, unless they are `ours`."""
+
+    long_from: int
+    for_us: int
+    ours: tuple[AbstractSet[str], ...] = ()
+
+    def leaves(self, execution_id: str, last_seq: int, waited_us: int) -> bool:
+        return last_seq >= self.long_from and waited_us < self.for_us and not self.is_ours(execution_id)
+
+    def is_ours(self, execution_id: str) -> bool:
+        return any(execution_id in kept for kept in self.ours)
+
+
 class TurnClaim(msgspec.Struct, frozen=True):
     """Ask for up to `limit` unleased ready rows: highest priority first, then the longest waiting.
 
     `builds` maps (kind, version) to this worker's build of it; rows of other kinds are left alone. A row is claimable
     when `not_before_at` has passed, or when its `avoid_build` is set and differs from the worker's build of that kind.
-    `leaves(execution id, last_seq, since_at)` says which rows are left to somebody else for a moment. Of executions
-    with `crashes` of `suspect_from` or more it is given the first `suspects` at most.
+    Of executions with `crashes` of `suspect_from` or more it is given the first `suspects` at most; what is to be left
+    to others (`leave`) does not count for these.
     """
 
     org: str
     queues: tuple[str, ...]
     builds: dict[tuple[str, str], str]
     limit: int
-    leaves: Callable[[str, int, int], bool] | None = None
+    leave: Leave | None = None
     suspect_from: int = 2**31
     suspects: int = 0
 

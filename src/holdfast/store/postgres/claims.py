@@ -10,17 +10,18 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from itertools import islice
 from typing import Any, Final, Protocol
 
+from holdfast.model.executions import Ready
 from holdfast.store.postgres.fronts import Fronts, Lane, Line
 from holdfast.store.postgres.statements import Connection, columns, statement
-from holdfast.store.protocol import Loaded, TaskClaim, TaskKey, TurnClaim
+from holdfast.store.protocol import Leave, Loaded, TaskClaim, TaskKey, TurnClaim
+from holdfast.store.rows import row_to_ready
 
 _TURNS = statement("ready", "claimable")
-_TURN_CANDIDATES = statement("ready", "candidates")
+_FRESH_TURNS = statement("ready", "fresh")
 _TURNS_IN_LANES = statement("ready", "in_lanes")
 _TURN_FRONT = statement("ready", "front")
 _TURN_QUEUES = statement("ready", "claimable_queues")
 _SUSPECTS = statement("ready", "suspects")
-_SUSPECTED = statement("ready", "suspected")
 _TASKS = statement("tasks", "claimable")
 _TASKS_IN_LANES = statement("tasks", "in_lanes")
 _TASK_FRONT = statement("tasks", "front")
@@ -31,6 +32,8 @@ _TASK_QUEUES = statement("tasks", "claimable_queues")
 _SPARE: Final = 4
 _MORE: Final = 8
 _FARTHEST: Final = 4_096
+
+_NO_LIMIT: Final = 2**62
 
 Rows = list[Any]
 Look = Callable[[int], Awaitable[Rows]]
@@ -45,7 +48,8 @@ class TakeHeads(Protocol):
 
 
 class Claims:
-    """The claims of one load. `heads` are those it has locked; `take_heads` locks more, if they are free."""
+    """The claims of one load. `heads` are those it has locked, `ready` the ready rows that came with some of them;
+    `take_heads` locks more, if they are free."""
 
     def __init__(
         self, connection: Connection, loaded: Loaded, heads: dict[str, Any], take_heads: TakeHeads, fronts: Fronts
@@ -55,6 +59,7 @@ class Claims:
         self._heads = heads
         self._take_heads = take_heads
         self._fronts = fronts
+        self.ready: dict[str, Ready] = {}
 
     async def turns(self, claims: Iterable[TurnClaim]) -> set[str]:
         """The executions that were found, more than are given to anybody perhaps."""
@@ -83,34 +88,48 @@ class Claims:
         builds = columns([(kind, version, build) for (kind, version), build in claim.builds.items()], 3)
         able, below = (*builds, self._loaded.now), claim.suspect_from
         line = Line(_TURN_FRONT, claim.org, tuple(dict.fromkeys(claim.queues)))
-        lanes = await self._fronts.lanes(self._connection, line, self._loaded.now)
-        if not lanes and claim.leaves is None:
-            found = await self._from_the_beginning(_TURN_QUEUES, _TURNS, line, limit, able, below)
-            found += await self._suspects(_SUSPECTS, claim, line, builds)
-            return [row[2] for row in sorted(found, key=_claiming_order)]
-        suspects = await self._suspects(_SUSPECTED, claim, line, builds)
+        if lanes := await self._fronts.lanes(self._connection, line, self._loaded.now):
 
-        def look(most: int) -> Awaitable[Rows]:
-            if lanes:
+            def look(most: int) -> Awaitable[Rows]:
                 return self._in_lanes(_TURNS_IN_LANES, line, lanes, *able, most, below)
-            return self._from_the_beginning(_TURN_QUEUES, _TURN_CANDIDATES, line, most, able, below)
 
-        def choose(found: Rows) -> Rows:
-            found = sorted((*found, *suspects), key=_claiming_order)
-            return found if claim.leaves is None else self._not_left(claim.leaves, found)
+            def choose(found: Rows) -> Rows:
+                return found if claim.leave is None else self._not_left(claim.leave, found)
 
-        return [row[2] for row in await self._first_free(look, choose, limit, waiting=True)]
+            found = await self._first_free(look, choose, limit, waiting=True)
+        else:
+            found = await self._turns_from_the_beginning(claim, line, limit, able)
+        if claim.suspects:
+            suspects = await self._connection.fetch(_SUSPECTS, line.org, line.queues, *able, claim.suspects, below)
+            found += self._with_heads(suspects)
+        return [row[2] for row in sorted(found, key=_claiming_order)]
 
-    def _not_left(self, leaves: Callable[[str, int, int], bool], found: Rows) -> Rows:
-        wanted = [row for row in found if not leaves(row[2], row[3], row[1])]
+    async def _turns_from_the_beginning(self, claim: TurnClaim, line: Line, limit: int, able: Sequence[Any]) -> Rows:
+        """What is to be left to others is not even locked. Among it may be what is this node's own: that is looked for
+        when nothing else is left to take, and else has its turn when its moment is over."""
+        leave = claim.leave
+        long_from = _NO_LIMIT if leave is None else leave.long_from
+        more = (claim.suspect_from, long_from, self._loaded.now - (0 if leave is None else leave.for_us))
+        found = await self._from_the_beginning(_TURN_QUEUES, _TURNS, line, limit, able, *more)
+        self._with_heads(found)
+        if leave is None or len(found) >= limit:
+            return found
+        fresh = await self._connection.fetch(_FRESH_TURNS, line.org, line.queues, *able, _FARTHEST, *more)
+        ours = [row for row in fresh if leave.is_ours(row[2])]
+        self._loaded.turns_left |= len(ours) < len(fresh)
+        return found + await self._locked(sorted(ours, key=_claiming_order), limit - len(found), waiting=True)
+
+    def _with_heads(self, found: Sequence[Any]) -> Sequence[Any]:
+        for row in found:
+            _, since_at, execution_id, not_before_at, worker, news, avoid_build = row[:7]
+            self._heads[execution_id] = row[7:]
+            self.ready[execution_id] = row_to_ready(since_at, not_before_at, worker, news, avoid_build)
+        return found
+
+    def _not_left(self, leave: Leave, found: Rows) -> Rows:
+        wanted = [row for row in found if not leave.leaves(row[2], row[3], self._loaded.now - row[1])]
         self._loaded.turns_left |= len(wanted) < len(found)
         return wanted
-
-    async def _suspects(self, sql: str, claim: TurnClaim, line: Line, builds: list[Any]) -> Rows:
-        if not claim.suspects:
-            return []
-        able = (*builds, self._loaded.now)
-        return list(await self._connection.fetch(sql, line.org, line.queues, *able, claim.suspects, claim.suspect_from))
 
     async def _tasks(self, claim: TaskClaim, limit: int) -> list[TaskKey]:
         if not claim.kinds or claim.limit <= 0 or not claim.queues:
@@ -182,4 +201,5 @@ class Claims:
 
 
 def _claiming_order(row: Any) -> tuple[Any, ...]:
-    return -row[0], *row[1:]
+    """By priority, by the time of waiting, by the ids; rows may go on behind them."""
+    return -row[0], row[1], row[2], row[3]

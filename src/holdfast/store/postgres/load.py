@@ -248,8 +248,12 @@ class _Load:
         executions = self.loaded.executions
         for execution_id, head in self.heads.items():
             executions[execution_id] = row_to_bare_head(head)
-        for execution_id, *ready in await self.connection.fetch(_READY, list(executions)):
+        claimed = self.claims.ready
+        others = [execution_id for execution_id in executions if execution_id not in claimed]
+        for execution_id, *ready in await self.connection.fetch(_READY, others) if others else ():
             executions[execution_id].ready = row_to_ready(*ready)
+        for execution_id, row in claimed.items():
+            executions[execution_id].ready = row
 
     def _settle_pages(self) -> None:
         """What a page was chosen by may have changed before its head was locked."""

@@ -164,9 +164,10 @@ class _Load:
                 suspects += self.connection.execute(one, [*values, claim.suspects]).fetchall()
         found += sorted(suspects, key=_claiming_order)[: claim.suspects]
         found.sort(key=_claiming_order)
-        if claim.leaves is None:
+        leave, now = claim.leave, self.loaded.now
+        if leave is None:
             return [row[2] for row in found]
-        taken = [row[2] for row in found if not claim.leaves(row[2], row[3], row[1])]
+        taken = [row[2] for row in found if not leave.leaves(row[2], row[3], now - row[1])]
         self.loaded.turns_left |= len(taken) < len(found)
         return taken
 

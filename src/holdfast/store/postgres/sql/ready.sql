@@ -21,8 +21,15 @@ ON CONFLICT (execution_id) DO UPDATE SET queue = excluded.queue, priority = excl
 DELETE FROM holdfast_ready WHERE execution_id = ANY ($1::text[]);
 
 -- name: claimable
--- Unleased rows of one queue that a worker with these builds may take, in claiming order, with their heads locked.
-SELECT r.priority, r.since_at, r.execution_id
+-- Unleased rows of one queue that a worker with these builds may take, in claiming order, and their heads, locked. Of
+-- executions with $9 events or more only those that have waited since $10 or longer. A row is locked with its head, and
+-- after it: whoever has got the head then sees whether somebody has just leased the row, and looks on behind it. Where
+-- the head is not to be had, the row is not touched.
+SELECT r.priority, r.since_at, r.execution_id, r.not_before_at, r.worker, r.news, r.avoid_build, e.id, e.org, e.workflow_id,
+    e.kind, e.version, e.queue, e.priority, e.state, e.created_at, e.updated_at, e.closed_at, e.last_seq, e.seen_seq,
+    e.call_seq, e.signal_count, e.open_tasks, e.open_timers, e.open_children, e.open_waits, e.epoch, e.nonce, e.crashes,
+    e.close_rounds, e.cancel_requested, e.waiting_for, e.stuck, e.metadata, e.parent_id, e.child_no, e.on_parent_close,
+    e.successor
 FROM holdfast_ready AS r
 CROSS JOIN LATERAL (
     SELECT b.build FROM unnest($3::text[], $4::text[], $5::text[]) AS b (kind, version, build)
@@ -30,25 +37,26 @@ CROSS JOIN LATERAL (
 JOIN holdfast_executions AS e ON e.id = r.execution_id
 WHERE r.worker IS NULL AND r.org = $1::text AND r.queue = $2::text
     AND (r.not_before_at <= $6::bigint OR (r.avoid_build IS NOT NULL AND r.avoid_build <> b.build))
-    AND e.crashes < $8::bigint
+    AND e.crashes < $8::bigint AND (e.last_seq < $9::bigint OR r.since_at <= $10::bigint)
 ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT $7::bigint
-FOR NO KEY UPDATE OF e SKIP LOCKED;
+FOR NO KEY UPDATE OF e, r SKIP LOCKED;
 
--- name: candidates
--- The same, with nothing locked: for those who leave some of them to others.
+-- name: fresh
+-- What that has passed by for its many events, of some queues, with nothing locked.
 SELECT r.priority, r.since_at, r.execution_id, e.last_seq
 FROM holdfast_ready AS r
 CROSS JOIN LATERAL (
     SELECT b.build FROM unnest($3::text[], $4::text[], $5::text[]) AS b (kind, version, build)
     WHERE b.kind = r.kind AND b.version = r.version LIMIT 1) AS b
 JOIN holdfast_executions AS e ON e.id = r.execution_id
-WHERE r.worker IS NULL AND r.org = $1::text AND r.queue = $2::text
+WHERE r.worker IS NULL AND r.org = $1::text AND r.queue = ANY ($2::text[]) AND r.since_at > $10::bigint
     AND (r.not_before_at <= $6::bigint OR (r.avoid_build IS NOT NULL AND r.avoid_build <> b.build))
-    AND e.crashes < $8::bigint
-ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT $7::bigint;
+    AND e.crashes < $8::bigint AND e.last_seq >= $9::bigint
+LIMIT $7::bigint;
 
 -- name: in_lanes
--- The same of some queues and priorities, each from a moment on.
+-- Rows of some queues and priorities, each from a moment on, that a worker with these builds may take, with nothing
+-- locked.
 SELECT r.priority, r.since_at, r.execution_id, r.last_seq
 FROM unnest($2::text[], $3::bigint[], $4::bigint[]) AS lane (queue, priority, since_at)
 CROSS JOIN LATERAL (
@@ -81,12 +89,16 @@ WITH RECURSIVE front (queue, priority, since_at) AS (
 SELECT queue, priority, since_at FROM front;
 
 -- name: suspects
--- The same for those that have brought workers down, of several queues. They are few, and found among all that wait by
--- an index of their own.
+-- Those that have brought workers down, of several queues. They are few, and found among all that wait by an index of
+-- their own.
 WITH s AS MATERIALIZED (
     SELECT id FROM holdfast_executions WHERE org = $1::text AND crashes > 0 AND crashes >= $8::bigint
         AND closed_at IS NULL)
-SELECT r.priority, r.since_at, r.execution_id
+SELECT r.priority, r.since_at, r.execution_id, r.not_before_at, r.worker, r.news, r.avoid_build, e.id, e.org, e.workflow_id,
+    e.kind, e.version, e.queue, e.priority, e.state, e.created_at, e.updated_at, e.closed_at, e.last_seq, e.seen_seq,
+    e.call_seq, e.signal_count, e.open_tasks, e.open_timers, e.open_children, e.open_waits, e.epoch, e.nonce, e.crashes,
+    e.close_rounds, e.cancel_requested, e.waiting_for, e.stuck, e.metadata, e.parent_id, e.child_no, e.on_parent_close,
+    e.successor
 FROM s JOIN holdfast_ready AS r ON r.execution_id = s.id
 CROSS JOIN LATERAL (
     SELECT b.build FROM unnest($3::text[], $4::text[], $5::text[]) AS b (kind, version, build)
@@ -96,25 +108,10 @@ WHERE r.worker IS NULL AND r.org = $1::text AND r.queue = ANY ($2::text[])
     AND (r.not_before_at <= $6::bigint OR (r.avoid_build IS NOT NULL AND r.avoid_build <> b.build))
     AND e.crashes >= $8::bigint
 ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT $7::bigint
-FOR NO KEY UPDATE OF e SKIP LOCKED;
-
--- name: suspected
--- The same, with nothing locked.
-WITH s AS MATERIALIZED (
-    SELECT id FROM holdfast_executions WHERE org = $1::text AND crashes > 0 AND crashes >= $8::bigint
-        AND closed_at IS NULL)
-SELECT r.priority, r.since_at, r.execution_id, e.last_seq
-FROM s JOIN holdfast_ready AS r ON r.execution_id = s.id
-CROSS JOIN LATERAL (
-    SELECT b.build FROM unnest($3::text[], $4::text[], $5::text[]) AS b (kind, version, build)
-    WHERE b.kind = r.kind AND b.version = r.version LIMIT 1) AS b
-JOIN holdfast_executions AS e ON e.id = r.execution_id
-WHERE r.worker IS NULL AND r.org = $1::text AND r.queue = ANY ($2::text[])
-    AND (r.not_before_at <= $6::bigint OR (r.avoid_build IS NOT NULL AND r.avoid_build <> b.build))
-ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT $7::bigint;
+FOR NO KEY UPDATE OF e, r SKIP LOCKED;
 
 -- name: claimable_queues
--- How many of the first claimable rows of several queues are in each, if no queue has more than $9 of them.
+-- How many of the first claimable rows of several queues are in each, if no queue has more than $11 of them.
 SELECT f.queue, count(*) FROM (
     SELECT q.queue, r.priority, r.since_at, r.execution_id
     FROM unnest($2::text[]) AS q (queue)
@@ -126,8 +123,8 @@ SELECT f.queue, count(*) FROM (
         JOIN holdfast_executions AS e ON e.id = r.execution_id
         WHERE r.worker IS NULL AND r.org = $1::text AND r.queue = q.queue
             AND (r.not_before_at <= $6::bigint OR (r.avoid_build IS NOT NULL AND r.avoid_build <> b.build))
-            AND e.crashes < $8::bigint
-        ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT $9::bigint) AS r
+            AND e.crashes < $8::bigint AND (e.last_seq < $9::bigint OR r.since_at <= $10::bigint)
+        ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT $11::bigint) AS r
     ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT $7::bigint) AS f
 GROUP BY f.queue;
 

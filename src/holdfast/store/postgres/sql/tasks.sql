@@ -44,13 +44,14 @@ FROM unnest($1::text[], $2::bigint[]) AS wanted (execution_id, task_no)
 JOIN holdfast_tasks AS t ON t.execution_id = wanted.execution_id AND t.task_no = wanted.task_no;
 
 -- name: claimable
--- Tasks of one queue that a worker knowing these kinds may take, in claiming order, with their heads locked.
+-- Tasks of one queue that a worker knowing these kinds may take, in claiming order, locked after their heads (see
+-- ready.sql).
 SELECT t.priority, greatest(t.not_before_at, t.scheduled_at), t.execution_id, t.task_no
 FROM holdfast_tasks AS t JOIN holdfast_executions AS e ON e.id = t.execution_id
 WHERE t.worker IS NULL AND NOT t.deferred AND t.org = $1::text AND t.queue = $2::text AND t.not_before_at <= $4::bigint
     AND t.kind = ANY ($3::text[])
 ORDER BY t.priority DESC, greatest(t.not_before_at, t.scheduled_at), t.execution_id, t.task_no LIMIT $5::bigint
-FOR NO KEY UPDATE OF e SKIP LOCKED;
+FOR NO KEY UPDATE OF e, t SKIP LOCKED;
 
 -- name: in_lanes
 -- The same of some queues and priorities, each from a moment on, with nothing locked.
