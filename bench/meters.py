@@ -7,9 +7,10 @@ import resource
 import sqlite3
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 COMMITTED_BYTES = 200
 _LOOPS = 20_000
@@ -31,18 +32,25 @@ class Stopwatch:
         self.loop_cpu_s = time.thread_time() - thread
 
 
-class Processors:
-    """How many of the machine's processors were busy, with whatever; 0.0 where that is not to be had."""
+class Reading(NamedTuple):
+    """What the machine's processors had done at a moment."""
 
-    def __enter__(self) -> Self:
-        self._began = _processor_ticks()
-        return self
+    at_s: float
+    busy: int
+    ticks: int
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        busy, ticks = (after - before for after, before in zip(_processor_ticks(), self._began, strict=True))
-        self.busy = busy / ticks * (os.cpu_count() or 1) if ticks else 0.0
+    @classmethod
+    def now(cls) -> Self:
+        return cls(time.time(), *_processor_ticks())
+
+
+def busy_processors(readings: Sequence[Reading], began_s: float, ended_s: float) -> float:
+    """How many processors were busy between two moments, with whatever; 0.0 where that is not to be had."""
+    within = [reading for reading in readings if began_s <= reading.at_s <= ended_s]
+    if len(within) < 2 or within[-1].ticks == within[0].ticks:
+        return 0.0
+    first, last = within[0], within[-1]
+    return (last.busy - first.busy) / (last.ticks - first.ticks) * (os.cpu_count() or 1)
 
 
 def _processor_ticks() -> tuple[int, int]:
