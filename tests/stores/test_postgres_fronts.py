@@ -133,21 +133,6 @@ async def test_a_small_claim_goes_on_behind_all_that_somebody_holds(request, pos
     assert [key for key, _ in loaded.task_claims[0]] == [an_id(51)]
 
 
-@pytest.mark.parametrize("in_lanes", [False, True], ids=["from the beginning", "in lanes"])
-async def test_what_is_left_to_others_is_not_held(request, open_store, in_lanes):
-    """Nor does it use up the share."""
-    if in_lanes:
-        request.getfixturevalue("every_front_is_long")
-    bench = await Bench.opened(open_store)
-    await make_ready(bench, *((number, 0, number) for number in range(1, 4)), last_seq=500)
-    await make_ready(bench, *((number, 0, number) for number in range(4, 9)), last_seq=499)
-    for limit in (3, 8):
-        loaded = await bench.load(turn_claims=[turn_claim(limit, leave=LEAVE)])
-        assert loaded.turn_claims == [[an_id(number) for number in range(4, 9)][:limit]]
-        assert loaded.executions.keys() == set(loaded.turn_claims[0])
-    assert loaded.turns_left
-
-
 async def test_whose_head_is_held_is_not_touched(postgres_url, open_store):
     """Its holder is about to write the ready row and the task: he must not have to wait for whoever has passed by."""
     bench = await Bench.opened(open_store)

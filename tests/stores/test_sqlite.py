@@ -42,7 +42,7 @@ HOT = {
         "page_of_workflow",
     ),
     "metadata": ("delete",),
-    "ready": ("delete", "claimable", "held", "next_delayed", "news"),
+    "ready": ("delete", "claimable", "fresh", "held", "next_delayed", "news"),
     "requests": ("by_id", "expired", "delete"),
     "tasks": ("delete", "purge", "by_key", "of_execution", "claimable", "due", "held", "next_due", "next_delayed"),
     "timers": ("delete", "purge", "by_key", "due", "of_execution", "next_due"),

@@ -22,7 +22,7 @@ from holdfast.store.sqlite.cache import Cache
 from holdfast.store.sqlite.keys import load_keys
 from holdfast.store.sqlite.load_messages import MessageLoad
 from holdfast.store.sqlite.pauses import load_pauses
-from holdfast.store.sqlite.statements import rows, statement
+from holdfast.store.sqlite.statements import Rows, rows, statement
 
 _EXECUTIONS = rows("executions", "by_id")
 _WORKFLOW_KEYS = rows("workflow_keys", "by_key")
@@ -33,6 +33,7 @@ _EXPIRED_REQUESTS = statement("requests", "expired")
 _WORKERS = rows("workers", "by_id")
 _DEFINITIONS = rows("definitions", "by_kind")
 _CLAIMABLE_TURNS = rows("ready", "claimable")
+_FRESH_TURNS = rows("ready", "fresh")
 _SUSPECTS = rows("ready", "suspects")
 _CLAIMABLE_TASKS = rows("tasks", "claimable")
 _HELD_TURNS = rows("ready", "held")
@@ -47,6 +48,9 @@ _DUE_TIMERS = statement("timers", "due")
 _DUE_TASKS = statement("tasks", "due")
 _EXPIRED_WORKERS = statement("workers", "expired")
 _ORPHANED_WORKERS = statement("workers", "orphaned")
+
+_NO_LIMIT = 2**62
+_MOST_FRESH = 4_096
 
 
 def load(connection: sqlite3.Connection, plan: LoadPlan, cache: Cache, now: int) -> Loaded:
@@ -150,26 +154,28 @@ class _Load:
         self.executions.update(taken)
 
     def claimable_turns(self, claim: TurnClaim, limit: int) -> Iterable[str]:
-        builds = [value for (kind, version), build in claim.builds.items() for value in (kind, version, build)]
-        if not builds or claim.limit <= 0:
+        if not claim.builds or claim.limit <= 0:
             return ()
-        sql = _CLAIMABLE_TURNS.sql(len(claim.builds))
-        found: list[tuple[int, int, str, int]] = []
-        suspects: list[tuple[int, int, str, int]] = []
+        leave, now, suspect_from = claim.leave, self.loaded.now, claim.suspect_from
+        past = (_NO_LIMIT, now) if leave is None else (leave.long_from, now - leave.for_us)
+        found = self.waiting_turns(_CLAIMABLE_TURNS, claim, suspect_from, *past, limit)
+        if leave is not None and len(found) < limit:
+            fresh = self.waiting_turns(_FRESH_TURNS, claim, suspect_from, *past, _MOST_FRESH)
+            ours = [row for row in fresh if leave.is_ours(row[2])]
+            self.loaded.turns_left |= len(ours) < len(fresh)
+            found += ours
+        if claim.suspects:
+            suspects = self.waiting_turns(_SUSPECTS, claim, suspect_from, claim.suspects)
+            found += sorted(suspects, key=_claiming_order)[: claim.suspects]
+        return [row[2] for row in sorted(found, key=_claiming_order)]
+
+    def waiting_turns(self, statement: Rows, claim: TurnClaim, *more: int) -> list[tuple[int, int, str]]:
+        builds = [value for (kind, version), build in claim.builds.items() for value in (kind, version, build)]
+        sql = statement.sql(len(claim.builds))
+        found: list[tuple[int, int, str]] = []
         for queue in dict.fromkeys(claim.queues):
-            values = [*builds, claim.org, queue, self.loaded.now, claim.suspect_from]
-            found += self.connection.execute(sql, [*values, limit]).fetchall()
-            if claim.suspects:
-                one = _SUSPECTS.sql(len(claim.builds))
-                suspects += self.connection.execute(one, [*values, claim.suspects]).fetchall()
-        found += sorted(suspects, key=_claiming_order)[: claim.suspects]
-        found.sort(key=_claiming_order)
-        leave, now = claim.leave, self.loaded.now
-        if leave is None:
-            return [row[2] for row in found]
-        taken = [row[2] for row in found if not leave.leaves(row[2], row[3], now - row[1])]
-        self.loaded.turns_left |= len(taken) < len(found)
-        return taken
+            found += self.connection.execute(sql, [*builds, claim.org, queue, self.loaded.now, *more]).fetchall()
+        return found
 
     def load_task_claims(self) -> None:
         taken: set[TaskKey] = set()
@@ -293,5 +299,5 @@ class _Load:
                 self.loaded.definitions[key] = list(known[key])
 
 
-def _claiming_order(row: tuple[int, int, str, int]) -> tuple[int, int, str]:
+def _claiming_order(row: tuple[int, int, str]) -> tuple[int, int, str]:
     return -row[0], row[1], row[2]

@@ -165,11 +165,11 @@ class _Load:
             if build is None or head.org != claim.org or head.queue not in claim.queues:
                 continue
             if row.not_before_at <= self.loaded.now or (row.avoid_build is not None and row.avoid_build != build):
+                among = suspects if head.crashes >= claim.suspect_from else found
                 waited_us = self.loaded.now - row.since_at
-                if claim.leave is not None and claim.leave.leaves(key, head.last_seq, waited_us):
+                if among is found and claim.leave is not None and claim.leave.leaves(key, head.last_seq, waited_us):
                     self.loaded.turns_left = True
                     continue
-                among = suspects if head.crashes >= claim.suspect_from else found
                 among.append((-head.priority, row.since_at, key))
         return [key for _, _, key in sorted([*found, *sorted(suspects)[: claim.suspects]])]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.model.executions import Execution, Ready
-from holdfast.store.protocol import TaskClaim, TurnClaim
+from holdfast.store.protocol import Leave, TaskClaim, TurnClaim
 from holdfast.testing.stores.bench import START, Bench, OpenStore
 from holdfast.testing.stores.records import ORG, OTHER_ORG, a_task, an_execution, an_id
 
@@ -118,6 +118,30 @@ class Claiming:
         assert (await bench.load(turn_claims=[claim(0)])).turn_claims == [[an_id(6), an_id(7)]]
         assert (await bench.load(turn_claims=[claim(1)])).turn_claims == [[an_id(6), an_id(1)]]
         assert (await bench.load(turn_claims=[claim(0, ("default", "slow"))])).turn_claims == [[an_id(6), an_id(7)]]
+
+    async def test_long_executions_are_left_to_others_for_a_moment(self, open_store: OpenStore) -> None:
+        """They use up nobody's share, and are not loaded. What this node has run lately is its own."""
+        bench = await Bench.opened(open_store)
+        await make_ready(bench, (1, 0, 1), (2, 0, 2), (3, 0, 3), last_seq=500)
+        await make_ready(bench, *((number, 0, number) for number in range(4, 9)), last_seq=499)
+        short = [an_id(number) for number in range(4, 9)]
+
+        async def claimed(limit: int, leave: Leave) -> tuple[list[str], bool]:
+            both = [turn_claim(limit, leave=leave), turn_claim(limit, ("default", "slow"), leave=leave)]
+            one, two = [await bench.load(turn_claims=[claim]) for claim in both]
+            assert one.turn_claims == two.turn_claims
+            assert one.executions.keys() == set(one.turn_claims[0])
+            return one.turn_claims[0], one.turns_left and two.turns_left
+
+        theirs = Leave(long_from=500, for_us=100)
+        assert (await claimed(3, theirs))[0] == short[:3]
+        assert await claimed(10, theirs) == (short, True)
+        ours = Leave(long_from=500, for_us=100, ours=({an_id(2)}, {an_id(9)}))
+        assert await claimed(10, ours) == ([an_id(2), *short], True)
+        bench.now = START + 102
+        assert await claimed(10, theirs) == ([an_id(1), an_id(2), *short], True)
+        bench.now = START + 103
+        assert await claimed(10, theirs) == ([an_id(number) for number in range(1, 9)], False)
 
     async def test_a_claim_sees_what_the_batch_before_it_wrote(self, open_store: OpenStore) -> None:
         """A leased row is not handed out again; a released one is."""

@@ -11,20 +11,32 @@ ON CONFLICT (execution_id) DO UPDATE SET queue = excluded.queue, priority = excl
 DELETE FROM holdfast_ready WHERE execution_id IN (VALUES /*row*/(?)/*end*/);
 
 -- name: claimable
--- Unleased rows of one queue that a worker with these builds may take, in claiming order.
+-- Unleased rows of one queue that a worker with these builds may take, in claiming order. Of executions with many events
+-- only those that have waited for a moment.
 WITH builds (kind, version, build) AS (VALUES /*row*/(?, ?, ?)/*end*/)
-SELECT r.priority, r.since_at, r.execution_id, e.last_seq
+SELECT r.priority, r.since_at, r.execution_id
 FROM holdfast_ready AS r CROSS JOIN builds AS b ON b.kind = r.kind AND b.version = r.version
 CROSS JOIN holdfast_executions AS e ON e.id = r.execution_id
 WHERE r.worker IS NULL AND r.org = ? AND r.queue = ?
     AND (r.not_before_at <= ? OR (r.avoid_build IS NOT NULL AND r.avoid_build <> b.build))
-    AND e.crashes < ?
+    AND e.crashes < ? AND (e.last_seq < ? OR r.since_at <= ?)
+ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT ?;
+
+-- name: fresh
+-- What that has passed by for its many events.
+WITH builds (kind, version, build) AS (VALUES /*row*/(?, ?, ?)/*end*/)
+SELECT r.priority, r.since_at, r.execution_id
+FROM holdfast_ready AS r CROSS JOIN builds AS b ON b.kind = r.kind AND b.version = r.version
+CROSS JOIN holdfast_executions AS e ON e.id = r.execution_id
+WHERE r.worker IS NULL AND r.org = ? AND r.queue = ?
+    AND (r.not_before_at <= ? OR (r.avoid_build IS NOT NULL AND r.avoid_build <> b.build))
+    AND e.crashes < ? AND e.last_seq >= ? AND r.since_at > ?
 ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT ?;
 
 -- name: suspects
 -- The same for those that have brought workers down. They are few, and found among all that wait by an index of their own.
 WITH builds (kind, version, build) AS (VALUES /*row*/(?, ?, ?)/*end*/)
-SELECT r.priority, r.since_at, r.execution_id, e.last_seq
+SELECT r.priority, r.since_at, r.execution_id
 FROM holdfast_executions AS e INDEXED BY holdfast_executions_suspect
 CROSS JOIN holdfast_ready AS r ON r.execution_id = e.id
 CROSS JOIN builds AS b ON b.kind = r.kind AND b.version = r.version
