@@ -1,7 +1,8 @@
 """The time a claim takes when very many executions wait to be claimed: it should not depend on their number.
 
 Each claim takes ten turns, or ten tasks, from one queue, or from a hundred, with the heads of their executions, in a
-transaction that is undone. The rows were copied in.
+transaction that is undone; and from one where as many stand before them that only other workers know, compared with a
+queue without those. The rows were copied in.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ _TASK: Final = [
     "deferred",
 ]
 _FLAT: Final = 2.0
+_ONE_QUEUE: Final = "of one queue"
+_BEHIND: Final = "behind those of others"
 
 
 def run(setting: Setting) -> list[Figure]:
@@ -52,14 +55,14 @@ async def _run(setting: Setting) -> list[Figure]:
         for name, value in (await connected(url, lambda connection: _measure(connection, setting, size))).items():  # noqa: B023 - called at once
             found.setdefault(name, {})[size] = value
     for name, by_size in found.items():
-        least, most = by_size[sizes[0]], by_size[sizes[-1]]
+        alone = name.replace(_BEHIND, _ONE_QUEUE) if _BEHIND in name else None
         figures.append(
             Figure(
                 name=f"{name}, {sizes[-1]:,} waiting, p50",
-                figure=most,
+                figure=by_size[sizes[-1]],
                 unit="ms",
-                yardstick=least,
-                yardstick_name=f"{sizes[0]:,} waiting, ms",
+                yardstick=found[alone][sizes[-1]] if alone else by_size[sizes[0]],
+                yardstick_name="without them, ms" if alone else f"{sizes[0]:,} waiting, ms",
                 at_most=_FLAT,
                 of_ratio=True,
             )
@@ -74,13 +77,17 @@ async def _measure(connection: Any, setting: Setting, size: int) -> dict[str, fl
     queues = tuple(f"q{number}" for number in range(setting["queues"]))
     await _fill(connection, size, ("default",), 0)
     await _fill(connection, size, queues, 1)
+    await _fill(connection, size, ("shared",), 2, kind="unknown", task_kind="unknown")
+    await _fill(connection, 10, ("shared",), 0)
     await connection.execute("ANALYZE")
     found = {}
     for name, plan in {
-        "turns of one queue": turn_claim(("default",)),
+        f"turns {_ONE_QUEUE}": turn_claim(("default",)),
         f"turns of {len(queues)} queues": turn_claim(queues),
-        "tasks of one queue": task_claim(("default",)),
+        f"tasks {_ONE_QUEUE}": task_claim(("default",)),
         f"tasks of {len(queues)} queues": task_claim(queues),
+        f"turns {_BEHIND}": turn_claim(("shared",)),
+        f"tasks {_BEHIND}": task_claim(("shared",)),
     }.items():
         await claim_ms(connection, plan, 5, 10)
         took = await claim_ms(connection, plan, setting["samples"], None)
@@ -91,20 +98,22 @@ async def _measure(connection: Any, setting: Setting, size: int) -> dict[str, fl
     return found
 
 
-async def _fill(connection: Any, size: int, queues: tuple[str, ...], lot: int) -> None:
+async def _fill(
+    connection: Any, size: int, queues: tuple[str, ...], lot: int, *, kind: str = KIND, task_kind: str = TASK_KIND
+) -> None:
     """So many executions that wait for a turn, each with a task that waits, too."""
     first_us = time.time_ns() // 1000 - (lot + 1) * 10 * size - 60_000_000
     made = [(key, at, queues[number % len(queues)]) for number, (key, at) in enumerate(ids(size, first_us, 10))]
 
     def heads() -> Iterator[tuple[Any, ...]]:
-        return (head(key, at, kind=KIND, version=VERSION, queue=queue) for key, at, queue in made)
+        return (head(key, at, kind=kind, version=VERSION, queue=queue) for key, at, queue in made)
 
     def readies() -> Iterator[tuple[Any, ...]]:
-        return (ready(key, at, kind=KIND, version=VERSION, queue=queue) for key, at, queue in made)
+        return (ready(key, at, kind=kind, version=VERSION, queue=queue) for key, at, queue in made)
 
     def tasks() -> Iterator[tuple[Any, ...]]:
         return (
-            (key, 1, "default", TASK_KIND, queue, 0, "null", "{}", "{}", at, 0, 0, 0, False) for key, at, queue in made
+            (key, 1, "default", task_kind, queue, 0, "null", "{}", "{}", at, 0, 0, 0, False) for key, at, queue in made
         )
 
     await copy(connection, "holdfast_executions", HEAD, heads())

@@ -24,7 +24,8 @@ from tests.stores.explaining import pages_touched
 
 LEAVE = Leave(long_from=500, for_us=100_000)
 MINUTE = 60_000_000
-DEAD = 20_000
+MANY = 20_000
+KEYS_ONLY = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off"
 
 
 class Wary(Fronts):
@@ -160,7 +161,9 @@ async def test_dead_rows_are_not_walked(monkeypatch, postgres_url, open_store):
     now = START + MINUTE
     async with amid_dead_rows(postgres_url) as connection:
         found, able = Wary(), ("default", ["shipping"], ["1"], ["b1"])
-        lanes = await found.lanes(connection, Line(statement("ready", "front"), ORG, ("default",)), now)
+        lanes = await found.lanes(
+            connection, Line(statement("ready", "front"), ORG, ("default",), (("shipping",), ("1",))), now
+        )
         assert lanes == [Lane("default", 0, now - 2_000_000)]
         from_the_beginning = await pages_touched(connection, "ready", "claimable", ORG, *able, now, 10, 2**31, 2**62, 0)
         in_lanes = await pages_touched(
@@ -170,10 +173,33 @@ async def test_dead_rows_are_not_walked(monkeypatch, postgres_url, open_store):
     assert in_lanes < 30
 
 
+async def test_rows_of_unknown_kinds_are_not_walked(monkeypatch, postgres_url, open_store):
+    """Those who know them are away: twenty thousand living rows, and a claim of what comes behind them touches a few
+    pages."""
+    monkeypatch.setattr(fronts, "LONG_S", -1.0)
+    bench = await Bench.opened(open_store)
+    await make_ready(bench, *((number, 0, MINUTE) for number in range(1, 6)))
+    now = START + MINUTE
+    connection = await asyncpg.connect(postgres_url)
+    try:
+        await waiting(connection, kind="unknown")
+        await connection.execute(KEYS_ONLY)
+        known = (("shipping",), ("1",))
+        lanes = await Wary().lanes(connection, Line(statement("ready", "front"), ORG, ("default",), known), now)
+        assert lanes == [Lane("default", 0, now - 2_000_000)]
+        able = (*known, ("b1",), now, 10, 2**31)
+        from_the_beginning = await pages_touched(connection, "ready", "claimable", ORG, "default", *able, 2**62, 0)
+        in_lanes = await pages_touched(connection, "ready", "in_lanes", ORG, *columns(lanes, 3), *able)
+    finally:
+        await connection.close()
+    assert from_the_beginning > 200
+    assert in_lanes < 30
+
+
 async def test_only_a_slow_claim_is_looked_into(monkeypatch, postgres_url):
     """And if looking is quick, there are no dead rows: claims begin at the beginning."""
     monkeypatch.setattr(fronts, "LONG_S", 60.0)
-    line, looked = Line("front", ORG, ("default",)), Fronts()
+    line, looked = Line("front", ORG, ("default",), (("shipping",), ("1",))), Fronts()
     connection: Any = Counting()
     await looked.took(connection, line, fronts.SLOW_S, START)
     assert connection.asked == 0
@@ -207,6 +233,19 @@ async def held(url: str, *ids: str) -> AsyncIterator[None]:
         await connection.close()
 
 
+async def waiting(connection: Any, *, kind: str) -> None:
+    """Twenty thousand ready rows, older than any other."""
+    await connection.execute(
+        "INSERT INTO holdfast_ready (execution_id, org, queue, priority, kind, version, since_at, not_before_at, "
+        "news) SELECT 'many-' || n, $1, 'default', 0, $4, '1', $2::bigint + n, 0, true "
+        "FROM generate_series(1, $3::integer) AS n",
+        ORG,
+        START,
+        MANY,
+        kind,
+    )
+
+
 @asynccontextmanager
 async def amid_dead_rows(url: str) -> AsyncIterator[Any]:
     """Rows have come and gone while somebody reads for an hour."""
@@ -214,16 +253,9 @@ async def amid_dead_rows(url: str) -> AsyncIterator[Any]:
     try:
         await reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         await reader.fetch("SELECT 1 FROM holdfast_ready")
-        await connection.execute(
-            "INSERT INTO holdfast_ready (execution_id, org, queue, priority, kind, version, since_at, not_before_at, "
-            "news) SELECT 'gone-' || n, $1, 'default', 0, 'shipping', '1', $2::bigint + n, 0, true "
-            "FROM generate_series(1, $3::integer) AS n",
-            ORG,
-            START,
-            DEAD,
-        )
-        await connection.execute("DELETE FROM holdfast_ready WHERE execution_id LIKE 'gone-%'")
-        await connection.execute("SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off")
+        await waiting(connection, kind="shipping")
+        await connection.execute("DELETE FROM holdfast_ready WHERE execution_id LIKE 'many-%'")
+        await connection.execute(KEYS_ONLY)
         yield connection
     finally:
         await reader.close()

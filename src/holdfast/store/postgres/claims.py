@@ -85,9 +85,9 @@ class Claims:
     async def _turns(self, claim: TurnClaim, limit: int) -> list[str]:
         if not claim.builds or claim.limit <= 0 or not claim.queues:
             return []
-        builds = columns([(kind, version, build) for (kind, version), build in claim.builds.items()], 3)
-        able, below = (*builds, self._loaded.now), claim.suspect_from
-        line = Line(_TURN_FRONT, claim.org, tuple(dict.fromkeys(claim.queues)))
+        below = claim.suspect_from
+        line = Line(_TURN_FRONT, claim.org, tuple(dict.fromkeys(claim.queues)), tuple(zip(*claim.builds, strict=True)))
+        able = (*line.known, tuple(claim.builds.values()), self._loaded.now)
         if lanes := await self._fronts.lanes(self._connection, line, self._loaded.now):
 
             def look(most: int) -> Awaitable[Rows]:
@@ -135,7 +135,7 @@ class Claims:
         if not claim.kinds or claim.limit <= 0 or not claim.queues:
             return []
         able = (claim.kinds, self._loaded.now)
-        line = Line(_TASK_FRONT, claim.org, tuple(dict.fromkeys(claim.queues)))
+        line = Line(_TASK_FRONT, claim.org, tuple(dict.fromkeys(claim.queues)), (tuple(claim.kinds),))
         if lanes := await self._fronts.lanes(self._connection, line, self._loaded.now):
 
             def look(most: int) -> Awaitable[Rows]:

@@ -1,9 +1,10 @@
-"""Where the rows that wait begin, in queues whose front is full of dead ones.
+"""Where the rows that a node may take begin, in queues whose front is full of others.
 
 A claim walks an index from its beginning. Rows that were claimed and are gone stay there for as long as any transaction
-of the server is older than them: an hour of those, and each claim would pass hundreds of thousands. So when a claim has
-taken long, it is found out once where the living rows of each priority begin (a lane), and claims start there for a
-while: twenty times as long as finding out has taken, so that it is a twentieth of the work at most.
+of the server is older than them: an hour of those, and each claim would pass hundreds of thousands. So do rows of kinds
+that only other workers know, which are away. So when a claim has taken long, it is found out once where the living rows
+of each priority begin that could be taken (a lane), and claims start there for a while: twenty times as long as finding
+out has taken, so that it is a twentieth of the work at most.
 
 What may be seen late by that, and for how long: a row that is older than the beginning of its lane, since somebody gave
 it back, and one of a priority that this node has not met in that queue, both written by another node; until the lanes
@@ -16,12 +17,12 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from holdfast.store.postgres.statements import Connection, columns
+from holdfast.store.postgres.statements import Connection
 from holdfast.store.protocol import Changes
 
 # A claim that takes longer is looked into; if looking is quick, it was something else.
-SLOW_S = 0.02
-LONG_S = 0.01
+SLOW_S = 0.005
+LONG_S = 0.0025
 _HOLD_AT_LEAST: Final = 1_000_000
 _HOLD_AT_MOST: Final = 10_000_000
 _HOLD_FACTOR: Final = 20
@@ -41,11 +42,13 @@ def is_held(until_at: int, now: int) -> bool:
 
 
 class Line(NamedTuple):
-    """The queues that one claim asks for together. `sql` finds the first living row of each priority of each."""
+    """The queues that one claim asks for together, and what it may take from them: kinds and versions, or kinds, as
+    arrays. `sql` finds the first such row of each priority of each queue."""
 
     sql: str
     org: str
     queues: tuple[str, ...]
+    known: tuple[tuple[str, ...], ...]
 
 
 class Lane(NamedTuple):
@@ -118,7 +121,7 @@ class Fronts:
     async def _is_long(self, connection: Connection, line: Line, front: _Front, now: int) -> bool:
         """Look again."""
         began = time.perf_counter()
-        found = await connection.fetch(line.sql, line.org, *columns([(queue,) for queue in line.queues], 1))
+        found = await connection.fetch(line.sql, line.org, line.queues, *line.known)
         took_s = time.perf_counter() - began
         self._long -= front.is_long
         front.is_long = took_s > LONG_S

@@ -73,18 +73,23 @@ CROSS JOIN LATERAL (
 ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT $9::bigint;
 
 -- name: front
--- The first unleased row of each priority of some queues, whoever may take it and when.
+-- The first unleased row of each priority of some queues, of kinds and versions that the one who asks knows, whenever it
+-- may be taken.
 WITH RECURSIVE front (queue, priority, since_at) AS (
     SELECT q.queue, r.priority, r.since_at FROM unnest($2::text[]) AS q (queue)
     CROSS JOIN LATERAL (
         SELECT r.priority, r.since_at FROM holdfast_ready AS r
-        WHERE r.worker IS NULL AND r.org = $1::text AND r.queue = q.queue
+        WHERE r.worker IS NULL AND r.org = $1::text AND r.queue = q.queue AND EXISTS (
+            SELECT FROM unnest($3::text[], $4::text[]) AS b (kind, version)
+            WHERE b.kind = r.kind AND b.version = r.version OFFSET 0)
         ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT 1) AS r
     UNION ALL
     SELECT f.queue, r.priority, r.since_at FROM front AS f
     CROSS JOIN LATERAL (
         SELECT r.priority, r.since_at FROM holdfast_ready AS r
-        WHERE r.worker IS NULL AND r.org = $1::text AND r.queue = f.queue AND r.priority < f.priority
+        WHERE r.worker IS NULL AND r.org = $1::text AND r.queue = f.queue AND r.priority < f.priority AND EXISTS (
+            SELECT FROM unnest($3::text[], $4::text[]) AS b (kind, version)
+            WHERE b.kind = r.kind AND b.version = r.version OFFSET 0)
         ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT 1) AS r)
 SELECT queue, priority, since_at FROM front;
 

@@ -68,18 +68,20 @@ CROSS JOIN LATERAL (
 ORDER BY t.priority DESC, t.since_at, t.execution_id, t.task_no LIMIT $7::bigint;
 
 -- name: front
--- The first task that nobody has of each priority of some queues, whoever may take it and when.
+-- The first task that nobody has of each priority of some queues, of kinds that the one who asks knows, whenever it may be
+-- taken.
 WITH RECURSIVE front (queue, priority, since_at) AS (
     SELECT q.queue, t.priority, t.since_at FROM unnest($2::text[]) AS q (queue)
     CROSS JOIN LATERAL (
         SELECT t.priority, greatest(t.not_before_at, t.scheduled_at) AS since_at FROM holdfast_tasks AS t
-        WHERE t.worker IS NULL AND NOT t.deferred AND t.org = $1::text AND t.queue = q.queue
+        WHERE t.worker IS NULL AND NOT t.deferred AND t.org = $1::text AND t.queue = q.queue AND t.kind = ANY ($3::text[])
         ORDER BY t.priority DESC, greatest(t.not_before_at, t.scheduled_at), t.execution_id, t.task_no LIMIT 1) AS t
     UNION ALL
     SELECT f.queue, t.priority, t.since_at FROM front AS f
     CROSS JOIN LATERAL (
         SELECT t.priority, greatest(t.not_before_at, t.scheduled_at) AS since_at FROM holdfast_tasks AS t
         WHERE t.worker IS NULL AND NOT t.deferred AND t.org = $1::text AND t.queue = f.queue AND t.priority < f.priority
+            AND t.kind = ANY ($3::text[])
         ORDER BY t.priority DESC, greatest(t.not_before_at, t.scheduled_at), t.execution_id, t.task_no LIMIT 1) AS t)
 SELECT queue, priority, since_at FROM front;
 
