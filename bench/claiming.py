@@ -8,8 +8,8 @@ import time
 from typing import Any
 
 from holdfast import Engine
+from holdfast.store.fronts import Fronts
 from holdfast.store.postgres.floors import Floor
-from holdfast.store.postgres.fronts import Fronts
 from holdfast.store.postgres.load import load
 from holdfast.store.postgres.statements import statement
 from holdfast.store.protocol import LoadPlan, TaskClaim, TurnClaim

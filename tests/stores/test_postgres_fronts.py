@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -10,17 +10,18 @@ import asyncpg
 import pytest
 
 from holdfast.model.executions import Ready
-from holdfast.store.postgres import fronts, transactions
+from holdfast.store.fronts import Fronts, Lane, Line
+from holdfast.store.postgres import transactions
 from holdfast.store.postgres.claims import Claims
-from holdfast.store.postgres.fronts import Fronts, Lane, Line
 from holdfast.store.postgres.load import load
-from holdfast.store.postgres.statements import Connection, columns, statement
+from holdfast.store.postgres.statements import columns, statement
 from holdfast.store.protocol import Leave, LoadPlan
 from holdfast.testing.stores import Bench
 from holdfast.testing.stores.bench import START
 from holdfast.testing.stores.claiming import Claiming, make_ready, task_claim, turn_claim
 from holdfast.testing.stores.records import ORG, a_task, an_id
 from tests.stores.explaining import pages_touched
+from tests.stores.wary import make_wary
 
 LEAVE = Leave(long_from=500, for_us=100_000)
 MINUTE = 60_000_000
@@ -28,20 +29,9 @@ MANY = 20_000
 KEYS_ONLY = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off"
 
 
-class Wary(Fronts):
-    """Looks before the first claim already."""
-
-    async def lanes(self, connection: Connection, line: Line, now: int) -> Sequence[Lane]:
-        await self.took(connection, line, 1.0, now)
-        lanes = await super().lanes(connection, line, now)
-        assert lanes
-        return lanes
-
-
 @pytest.fixture
 def every_front_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fronts, "LONG_S", -1.0)
-    monkeypatch.setattr(transactions, "Fronts", Wary)
+    make_wary(monkeypatch, transactions)
 
 
 @pytest.mark.usefixtures("every_front_is_long")
@@ -101,8 +91,7 @@ async def test_a_claim_goes_on_behind_what_somebody_holds(postgres_url, open_sto
 @pytest.mark.parametrize("leave", [None, LEAVE], ids=["alone", "in company"])
 async def test_a_claim_goes_on_behind_what_somebody_has_just_taken(monkeypatch, open_store, leave):
     """Between finding and locking: a claim that comes back with less looks as if there were no more."""
-    monkeypatch.setattr(fronts, "LONG_S", -1.0)
-    monkeypatch.setattr(transactions, "Fronts", Wary)
+    make_wary(monkeypatch, transactions)
     bench, other = await Bench.opened(open_store), await Bench.opened(open_store)
     made = await make_ready(bench, *((number, 0, number) for number in range(1, 9)))
     really = Claims._in_lanes
@@ -153,17 +142,14 @@ async def test_whose_head_is_held_is_not_touched(postgres_url, open_store):
         await looking.close()
 
 
-async def test_dead_rows_are_not_walked(monkeypatch, postgres_url, open_store):
+async def test_dead_rows_are_not_walked(postgres_url, open_store):
     """Twenty thousand rows that are gone and may not be cleared away: a claim in lanes touches a few pages."""
-    monkeypatch.setattr(fronts, "LONG_S", -1.0)
     bench = await Bench.opened(open_store)
     await make_ready(bench, *((number, 0, MINUTE) for number in range(1, 6)))
     now = START + MINUTE
     async with amid_dead_rows(postgres_url) as connection:
-        found, able = Wary(), ("default", ["shipping"], ["1"], ["b1"])
-        lanes = await found.lanes(
-            connection, Line(statement("ready", "front"), ORG, ("default",), (("shipping",), ("1",))), now
-        )
+        able = ("default", ["shipping"], ["1"], ["b1"])
+        lanes = await found_lanes(connection, now)
         assert lanes == [Lane("default", 0, now - 2_000_000)]
         from_the_beginning = await pages_touched(connection, "ready", "claimable", ORG, *able, now, 10, 2**31, 2**62, 0)
         in_lanes = await pages_touched(
@@ -173,10 +159,9 @@ async def test_dead_rows_are_not_walked(monkeypatch, postgres_url, open_store):
     assert in_lanes < 30
 
 
-async def test_rows_of_unknown_kinds_are_not_walked(monkeypatch, postgres_url, open_store):
+async def test_rows_of_unknown_kinds_are_not_walked(postgres_url, open_store):
     """Those who know them are away: twenty thousand living rows, and a claim of what comes behind them touches a few
     pages."""
-    monkeypatch.setattr(fronts, "LONG_S", -1.0)
     bench = await Bench.opened(open_store)
     await make_ready(bench, *((number, 0, MINUTE) for number in range(1, 6)))
     now = START + MINUTE
@@ -184,41 +169,15 @@ async def test_rows_of_unknown_kinds_are_not_walked(monkeypatch, postgres_url, o
     try:
         await waiting(connection, kind="unknown")
         await connection.execute(KEYS_ONLY)
-        known = (("shipping",), ("1",))
-        lanes = await Wary().lanes(connection, Line(statement("ready", "front"), ORG, ("default",), known), now)
+        lanes = await found_lanes(connection, now)
         assert lanes == [Lane("default", 0, now - 2_000_000)]
-        able = (*known, ("b1",), now, 10, 2**31)
+        able = (["shipping"], ["1"], ["b1"], now, 10, 2**31)
         from_the_beginning = await pages_touched(connection, "ready", "claimable", ORG, "default", *able, 2**62, 0)
         in_lanes = await pages_touched(connection, "ready", "in_lanes", ORG, *columns(lanes, 3), *able)
     finally:
         await connection.close()
     assert from_the_beginning > 200
     assert in_lanes < 30
-
-
-async def test_only_a_slow_claim_is_looked_into(monkeypatch, postgres_url):
-    """And if looking is quick, there are no dead rows: claims begin at the beginning."""
-    monkeypatch.setattr(fronts, "LONG_S", 60.0)
-    line, looked = Line("front", ORG, ("default",), (("shipping",), ("1",))), Fronts()
-    connection: Any = Counting()
-    await looked.took(connection, line, fronts.SLOW_S, START)
-    assert connection.asked == 0
-    for _ in range(3):
-        await looked.took(connection, line, 1.0, START)
-    assert connection.asked == 1
-    assert await looked.lanes(connection, line, START) == ()
-    await looked.took(connection, line, 1.0, START + MINUTE)
-    assert connection.asked == 2
-
-
-class Counting:
-    """A connection that finds nothing."""
-
-    asked = 0
-
-    async def fetch(self, *_: Any) -> Sequence[Any]:
-        self.asked += 1
-        return []
 
 
 @asynccontextmanager
@@ -231,6 +190,15 @@ async def held(url: str, *ids: str) -> AsyncIterator[None]:
             yield
     finally:
         await connection.close()
+
+
+async def found_lanes(connection: Any, now: int) -> list[Lane]:
+    """As a node finds them that knows one kind."""
+    known, line = Fronts(), Line("turns", ORG, ("default",), (("shipping",), ("1",)))
+    assert known.should_look(line, 1.0, now)
+    found = await connection.fetch(statement("ready", "front"), line.org, line.queues, *line.known)
+    known.looked(line, found, 1.0, now)
+    return list(known.lanes(line, now) or ())
 
 
 async def waiting(connection: Any, *, kind: str) -> None:

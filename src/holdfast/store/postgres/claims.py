@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any, Final, Protocol
 
 from holdfast.model.executions import Ready
-from holdfast.store.postgres.fronts import Fronts, Lane, Line
+from holdfast.store.fronts import Fronts, Lane, Line
 from holdfast.store.postgres.statements import Connection, columns, statement
 from holdfast.store.protocol import Leave, Loaded, TaskClaim, TaskKey, TurnClaim
 from holdfast.store.rows import row_to_ready
@@ -19,13 +19,12 @@ from holdfast.store.rows import row_to_ready
 _TURNS = statement("ready", "claimable")
 _FRESH_TURNS = statement("ready", "fresh")
 _TURNS_IN_LANES = statement("ready", "in_lanes")
-_TURN_FRONT = statement("ready", "front")
 _TURN_QUEUES = statement("ready", "claimable_queues")
 _SUSPECTS = statement("ready", "suspects")
 _TASKS = statement("tasks", "claimable")
 _TASKS_IN_LANES = statement("tasks", "in_lanes")
-_TASK_FRONT = statement("tasks", "front")
 _TASK_QUEUES = statement("tasks", "claimable_queues")
+_FRONT: Final = {"turns": statement("ready", "front"), "tasks": statement("tasks", "front")}
 
 # Of those that are found without a lock, others may hold the first: how many times as many are looked at, how many
 # times as many again if those were not enough, and where that ends.
@@ -86,9 +85,9 @@ class Claims:
         if not claim.builds or claim.limit <= 0 or not claim.queues:
             return []
         below = claim.suspect_from
-        line = Line(_TURN_FRONT, claim.org, tuple(dict.fromkeys(claim.queues)), tuple(zip(*claim.builds, strict=True)))
+        line = Line("turns", claim.org, tuple(dict.fromkeys(claim.queues)), tuple(zip(*claim.builds, strict=True)))
         able = (*line.known, tuple(claim.builds.values()), self._loaded.now)
-        if lanes := await self._fronts.lanes(self._connection, line, self._loaded.now):
+        if lanes := await self._lanes(line):
 
             def look(most: int) -> Awaitable[Rows]:
                 return self._in_lanes(_TURNS_IN_LANES, line, lanes, *able, most, below)
@@ -135,8 +134,8 @@ class Claims:
         if not claim.kinds or claim.limit <= 0 or not claim.queues:
             return []
         able = (claim.kinds, self._loaded.now)
-        line = Line(_TASK_FRONT, claim.org, tuple(dict.fromkeys(claim.queues)), (tuple(claim.kinds),))
-        if lanes := await self._fronts.lanes(self._connection, line, self._loaded.now):
+        line = Line("tasks", claim.org, tuple(dict.fromkeys(claim.queues)), (tuple(claim.kinds),))
+        if lanes := await self._lanes(line):
 
             def look(most: int) -> Awaitable[Rows]:
                 return self._in_lanes(_TASKS_IN_LANES, line, lanes, *able, most)
@@ -153,7 +152,8 @@ class Claims:
         found: Rows = []
         for queue, most in await self._shares(shares, line, limit, able, *more):
             found += await self._connection.fetch(sql, line.org, queue, *able, most, *more)
-        await self._fronts.took(self._connection, line, time.perf_counter() - began, self._loaded.now)
+        if self._fronts.should_look(line, time.perf_counter() - began, self._loaded.now):
+            await self._look(line)
         return sorted(found, key=_claiming_order)[:limit]
 
     async def _shares(self, sql: str, line: Line, limit: int, able: Sequence[Any], *more: Any) -> list[tuple[str, int]]:
@@ -167,6 +167,18 @@ class Claims:
             if most >= limit or all(row[1] < most for row in found):
                 return [(row[0], row[1]) for row in found]
             most = limit
+
+    async def _lanes(self, line: Line) -> Sequence[Lane]:
+        lanes = self._fronts.lanes(line, self._loaded.now)
+        if lanes is None:
+            await self._look(line)
+            lanes = self._fronts.lanes(line, self._loaded.now)
+        return lanes or ()
+
+    async def _look(self, line: Line) -> None:
+        began = time.perf_counter()
+        found = await self._connection.fetch(_FRONT[line.what], line.org, line.queues, *line.known)
+        self._fronts.looked(line, found, time.perf_counter() - began, self._loaded.now)
 
     async def _in_lanes(self, sql: str, line: Line, lanes: Sequence[Lane], *rest: Any) -> Rows:
         return list(await self._connection.fetch(sql, line.org, *columns(lanes, 3), *rest))

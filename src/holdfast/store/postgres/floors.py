@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from holdfast.store.postgres.fronts import MARGIN, hold, is_held
+from holdfast.store.fronts import MARGIN, hold, is_held
 from holdfast.store.postgres.read import NextDue, next_due
 from holdfast.store.postgres.statements import Connection
 from holdfast.store.protocol import Changes

@@ -16,8 +16,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from holdfast.model.executions import Execution, Ready, TimerRow
+from holdfast.store.fronts import Fronts
 from holdfast.store.postgres.claims import Claims
-from holdfast.store.postgres.fronts import Fronts
 from holdfast.store.postgres.keys import load_keys
 from holdfast.store.postgres.load_messages import MessageLoad
 from holdfast.store.postgres.pauses import load_pauses

@@ -19,13 +19,13 @@ from random import uniform
 from typing import Any, Final, Protocol
 
 from holdfast.errors import HoldfastError, OutcomeUnknown, StorageBusy, StorageError
+from holdfast.store.fronts import Fronts
 from holdfast.store.postgres.arrays import Packing
 from holdfast.store.postgres.aside import Aside
 from holdfast.store.postgres.clocks import DatabaseClock
 from holdfast.store.postgres.connections import DRIVER_ERRORS, Database, Unconnected, close_quietly
 from holdfast.store.postgres.faults import is_connection_lost, is_lost_commit, is_transient, sqlstate, translate
 from holdfast.store.postgres.floors import Floor
-from holdfast.store.postgres.fronts import Fronts
 from holdfast.store.postgres.load import Raced, load
 from holdfast.store.postgres.marks import Marks
 from holdfast.store.postgres.statements import Connection

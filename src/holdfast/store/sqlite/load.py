@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable
-from itertools import islice
 
-from holdfast.store.protocol import Loaded, LoadPlan, TaskClaim, TaskKey, TurnClaim
+from holdfast.store.fronts import Fronts
+from holdfast.store.protocol import Loaded, LoadPlan
 from holdfast.store.rows import (
     row_to_dead_letter,
     row_to_definition,
@@ -19,10 +18,11 @@ from holdfast.store.rows import (
     row_to_worker,
 )
 from holdfast.store.sqlite.cache import Cache
+from holdfast.store.sqlite.claims import Claims
 from holdfast.store.sqlite.keys import load_keys
 from holdfast.store.sqlite.load_messages import MessageLoad
 from holdfast.store.sqlite.pauses import load_pauses
-from holdfast.store.sqlite.statements import Rows, rows, statement
+from holdfast.store.sqlite.statements import rows, statement
 
 _EXECUTIONS = rows("executions", "by_id")
 _WORKFLOW_KEYS = rows("workflow_keys", "by_key")
@@ -32,10 +32,6 @@ _REQUESTS = rows("requests", "by_id")
 _EXPIRED_REQUESTS = statement("requests", "expired")
 _WORKERS = rows("workers", "by_id")
 _DEFINITIONS = rows("definitions", "by_kind")
-_CLAIMABLE_TURNS = rows("ready", "claimable")
-_FRESH_TURNS = rows("ready", "fresh")
-_SUSPECTS = rows("ready", "suspects")
-_CLAIMABLE_TASKS = rows("tasks", "claimable")
 _HELD_TURNS = rows("ready", "held")
 _HELD_TASKS = rows("tasks", "held")
 _CHILDREN = rows("executions", "open_children")
@@ -49,13 +45,13 @@ _DUE_TASKS = statement("tasks", "due")
 _EXPIRED_WORKERS = statement("workers", "expired")
 _ORPHANED_WORKERS = statement("workers", "orphaned")
 
-_NO_LIMIT = 2**62
-_MOST_FRESH = 4_096
 
-
-def load(connection: sqlite3.Connection, plan: LoadPlan, cache: Cache, now: int) -> Loaded:
-    """Everything the plan names, and the executions that those rows belong to."""
-    loaded = _Load(connection, plan, cache, now).run()
+def load(
+    connection: sqlite3.Connection, plan: LoadPlan, cache: Cache, now: int, fronts: Fronts | None = None
+) -> Loaded:
+    """Everything the plan names, and the executions that those rows belong to. `fronts` are what earlier claims have
+    learned."""
+    loaded = _Load(connection, plan, cache, now, fronts or Fronts()).run()
     if plan.orgs or plan.keys:
         load_keys(connection, plan, loaded)
     if plan.pauses:
@@ -66,13 +62,14 @@ def load(connection: sqlite3.Connection, plan: LoadPlan, cache: Cache, now: int)
 class _Load:
     """One load. Rows that refer to executions and tasks come first and add to what is wanted."""
 
-    def __init__(self, connection: sqlite3.Connection, plan: LoadPlan, cache: Cache, now: int) -> None:
+    def __init__(self, connection: sqlite3.Connection, plan: LoadPlan, cache: Cache, now: int, fronts: Fronts) -> None:
         self.connection = connection
         self.plan = plan
         self.cache = cache
         self.loaded = Loaded(now=now)
         self.executions = plan.executions | plan.idle_executions
         self.tasks = set(plan.tasks)
+        self.claims = Claims(connection, self.loaded, fronts)
 
     def run(self) -> Loaded:
         plan = self.plan
@@ -83,9 +80,9 @@ class _Load:
         if plan.workers or plan.expired_workers or plan.held_by:
             self.load_workers()
         if plan.turn_claims:
-            self.load_turn_claims()
+            self.executions |= self.claims.turns(plan.turn_claims)
         if plan.task_claims:
-            self.load_task_claims()
+            self.tasks |= self.claims.tasks(plan.task_claims)
         if plan.due_timers or plan.due_tasks:
             self.load_due()
         if plan.timers:
@@ -143,58 +140,6 @@ class _Load:
         self.loaded.held_tasks = [(row[0], row[1]) for row in _HELD_TASKS.fetch(self.connection, holders)]
         self.executions.update(self.loaded.held_turns)
         self.tasks.update(self.loaded.held_tasks)
-
-    def load_turn_claims(self) -> None:
-        taken: set[str] = set()
-        for claim in self.plan.turn_claims:
-            candidates = self.claimable_turns(claim, claim.limit + len(taken))
-            answer = list(islice((key for key in candidates if key not in taken), claim.limit))
-            taken.update(answer)
-            self.loaded.turn_claims.append(answer)
-        self.executions.update(taken)
-
-    def claimable_turns(self, claim: TurnClaim, limit: int) -> Iterable[str]:
-        if not claim.builds or claim.limit <= 0:
-            return ()
-        leave, now, suspect_from = claim.leave, self.loaded.now, claim.suspect_from
-        past = (_NO_LIMIT, now) if leave is None else (leave.long_from, now - leave.for_us)
-        found = self.waiting_turns(_CLAIMABLE_TURNS, claim, suspect_from, *past, limit)
-        if leave is not None and len(found) < limit:
-            fresh = self.waiting_turns(_FRESH_TURNS, claim, suspect_from, *past, _MOST_FRESH)
-            ours = [row for row in fresh if leave.is_ours(row[2])]
-            self.loaded.turns_left |= len(ours) < len(fresh)
-            found += ours
-        if claim.suspects:
-            suspects = self.waiting_turns(_SUSPECTS, claim, suspect_from, claim.suspects)
-            found += sorted(suspects, key=_claiming_order)[: claim.suspects]
-        return [row[2] for row in sorted(found, key=_claiming_order)]
-
-    def waiting_turns(self, statement: Rows, claim: TurnClaim, *more: int) -> list[tuple[int, int, str]]:
-        builds = [value for (kind, version), build in claim.builds.items() for value in (kind, version, build)]
-        sql = statement.sql(len(claim.builds))
-        found: list[tuple[int, int, str]] = []
-        for queue in dict.fromkeys(claim.queues):
-            found += self.connection.execute(sql, [*builds, claim.org, queue, self.loaded.now, *more]).fetchall()
-        return found
-
-    def load_task_claims(self) -> None:
-        taken: set[TaskKey] = set()
-        for claim in self.plan.task_claims:
-            candidates = self.claimable_tasks(claim, claim.limit + len(taken))
-            answer = list(islice((key for key in candidates if key not in taken), claim.limit))
-            taken.update(answer)
-            self.loaded.task_claims.append(answer)
-        self.tasks.update(taken)
-
-    def claimable_tasks(self, claim: TaskClaim, limit: int) -> Iterable[TaskKey]:
-        if not claim.kinds or claim.limit <= 0:
-            return ()
-        sql = _CLAIMABLE_TASKS.sql(len(claim.kinds))
-        found: list[tuple[int, int, str, int]] = []
-        for queue in dict.fromkeys(claim.queues):
-            values = [claim.org, queue, self.loaded.now, *claim.kinds, limit]
-            found += self.connection.execute(sql, values).fetchall()
-        return [(row[2], row[3]) for row in sorted(found, key=lambda row: (-row[0], *row[1:]))]
 
     def load_due(self) -> None:
         loaded, now = self.loaded, self.loaded.now
@@ -297,7 +242,3 @@ class _Load:
         for key in self.plan.definitions:
             if known[key]:
                 self.loaded.definitions[key] = list(known[key])
-
-
-def _claiming_order(row: tuple[int, int, str]) -> tuple[int, int, str]:
-    return -row[0], row[1], row[2]

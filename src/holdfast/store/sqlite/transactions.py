@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
+from holdfast.store.fronts import Fronts
 from holdfast.store.protocol import Batch, Changes
 from holdfast.store.sqlite.cache import Cache
 from holdfast.store.sqlite.connections import Database, begin
@@ -32,6 +33,7 @@ class Transactions:
         self._database = database
         self._connection: sqlite3.Connection | None = None
         self._cache = Cache()
+        self._fronts = Fronts()
         self._in_company_until = 0.0
         self._told_version = -1
 
@@ -67,6 +69,7 @@ class Transactions:
                 self._settle(batch, error)
                 return
         self._absorb(changes)
+        self._fronts.wrote(changes)
         _tell(batch.committed)
 
     def changed_elsewhere(self) -> bool:
@@ -86,7 +89,7 @@ class Transactions:
         begin(connection, give_up_at)
         if self._cache.confirm(self._data_version(connection)):
             self._in_company_until = time.monotonic() + _COMPANY_S
-        loaded = load(connection, batch.plan(), self._cache, self._database.clock())
+        loaded = load(connection, batch.plan(), self._cache, self._database.clock(), self._fronts)
         changes = batch.decide(loaded)
         write(connection, changes, loaded.now)
         connection.execute("COMMIT")

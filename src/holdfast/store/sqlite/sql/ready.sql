@@ -11,27 +11,35 @@ ON CONFLICT (execution_id) DO UPDATE SET queue = excluded.queue, priority = excl
 DELETE FROM holdfast_ready WHERE execution_id IN (VALUES /*row*/(?)/*end*/);
 
 -- name: claimable
--- Unleased rows of one queue that a worker with these builds may take, in claiming order. Of executions with many events
--- only those that have waited for a moment.
+-- Unleased rows of one queue that a worker with these builds may take, in claiming order: those of executions with few
+-- events and those that have waited for a moment (1), or the others (0).
 WITH builds (kind, version, build) AS (VALUES /*row*/(?, ?, ?)/*end*/)
 SELECT r.priority, r.since_at, r.execution_id
 FROM holdfast_ready AS r CROSS JOIN builds AS b ON b.kind = r.kind AND b.version = r.version
 CROSS JOIN holdfast_executions AS e ON e.id = r.execution_id
 WHERE r.worker IS NULL AND r.org = ? AND r.queue = ?
     AND (r.not_before_at <= ? OR (r.avoid_build IS NOT NULL AND r.avoid_build <> b.build))
-    AND e.crashes < ? AND (e.last_seq < ? OR r.since_at <= ?)
+    AND e.crashes < ? AND (e.last_seq < ? OR r.since_at <= ?) = ?
 ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT ?;
 
--- name: fresh
--- What that has passed by for its many events.
+-- name: in_lane
+-- The same of one priority, from a moment on.
 WITH builds (kind, version, build) AS (VALUES /*row*/(?, ?, ?)/*end*/)
 SELECT r.priority, r.since_at, r.execution_id
 FROM holdfast_ready AS r CROSS JOIN builds AS b ON b.kind = r.kind AND b.version = r.version
 CROSS JOIN holdfast_executions AS e ON e.id = r.execution_id
-WHERE r.worker IS NULL AND r.org = ? AND r.queue = ?
+WHERE r.worker IS NULL AND r.org = ? AND r.queue = ? AND r.priority = ? AND r.since_at >= ?
     AND (r.not_before_at <= ? OR (r.avoid_build IS NOT NULL AND r.avoid_build <> b.build))
-    AND e.crashes < ? AND e.last_seq >= ? AND r.since_at > ?
+    AND e.crashes < ? AND (e.last_seq < ? OR r.since_at <= ?) = ?
 ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT ?;
+
+-- name: front
+-- The first unleased row of a queue with a lower priority than that, of these kinds and versions, whenever it may be taken.
+WITH wanted (kind, version) AS (VALUES /*row*/(?, ?)/*end*/)
+SELECT r.priority, r.since_at FROM holdfast_ready AS r
+CROSS JOIN wanted ON wanted.kind = r.kind AND wanted.version = r.version
+WHERE r.worker IS NULL AND r.org = ? AND r.queue = ? AND r.priority < ?
+ORDER BY r.priority DESC, r.since_at LIMIT 1;
 
 -- name: suspects
 -- The same for those that have brought workers down. They are few, and found among all that wait by an index of their own.

@@ -57,9 +57,26 @@ ORDER BY t.execution_id, t.task_no;
 
 -- name: claimable
 -- Tasks of one queue that a worker knowing these kinds may take, in claiming order.
+WITH wanted (kind) AS (VALUES /*row*/(?)/*end*/)
 SELECT priority, max(not_before_at, scheduled_at), execution_id, task_no FROM holdfast_tasks
-WHERE worker IS NULL AND deferred = 0 AND org = ? AND queue = ? AND not_before_at <= ? AND kind IN (VALUES /*row*/(?)/*end*/)
+WHERE worker IS NULL AND deferred = 0 AND org = ? AND queue = ?
+    AND not_before_at <= ? AND kind IN (SELECT kind FROM wanted)
 ORDER BY priority DESC, max(not_before_at, scheduled_at), execution_id, task_no LIMIT ?;
+
+-- name: in_lane
+-- The same of one priority, from a moment on.
+WITH wanted (kind) AS (VALUES /*row*/(?)/*end*/)
+SELECT priority, max(not_before_at, scheduled_at), execution_id, task_no FROM holdfast_tasks
+WHERE worker IS NULL AND deferred = 0 AND org = ? AND queue = ? AND priority = ? AND max(not_before_at, scheduled_at) >= ?
+    AND not_before_at <= ? AND kind IN (SELECT kind FROM wanted)
+ORDER BY priority DESC, max(not_before_at, scheduled_at), execution_id, task_no LIMIT ?;
+
+-- name: front
+-- The first task of a queue that nobody has, with a lower priority than that, of these kinds, whenever it may be taken.
+WITH wanted (kind) AS (VALUES /*row*/(?)/*end*/)
+SELECT priority, max(not_before_at, scheduled_at) FROM holdfast_tasks
+WHERE worker IS NULL AND deferred = 0 AND org = ? AND queue = ? AND priority < ? AND kind IN (SELECT kind FROM wanted)
+ORDER BY priority DESC, max(not_before_at, scheduled_at) LIMIT 1;
 
 -- name: due
 -- Tasks whose nearest deadline has passed, the oldest first.

@@ -1,23 +1,23 @@
 """Where the rows that a node may take begin, in queues whose front is full of others.
 
-A claim walks an index from its beginning. Rows that were claimed and are gone stay there for as long as any transaction
-of the server is older than them: an hour of those, and each claim would pass hundreds of thousands. So do rows of kinds
-that only other workers know, which are away. So when a claim has taken long, it is found out once where the living rows
-of each priority begin that could be taken (a lane), and claims start there for a while: twenty times as long as finding
-out has taken, so that it is a twentieth of the work at most.
+A claim walks an index from its beginning. Rows of kinds that only other workers know stay there while those are away;
+on PostgreSQL rows that were claimed and are gone do, too, for as long as any transaction of the server is older than
+them. An hour of those, and each claim would pass hundreds of thousands. So when a claim has taken long, it is found out
+once where the living rows of each priority begin that could be taken (a lane), and claims start there for a while:
+twenty times as long as finding out has taken, so that it is a twentieth of the work at most.
 
 What may be seen late by that, and for how long: a row that is older than the beginning of its lane, since somebody gave
 it back, and one of a priority that this node has not met in that queue, both written by another node; until the lanes
 are looked up again, ten seconds at most. What this node writes itself it sees at once.
+
+Nothing is read here: who claims looks, and tells what was found.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from holdfast.store.postgres.statements import Connection
 from holdfast.store.protocol import Changes
 
 # A claim that takes longer is looked into; if looking is quick, it was something else.
@@ -42,10 +42,10 @@ def is_held(until_at: int, now: int) -> bool:
 
 
 class Line(NamedTuple):
-    """The queues that one claim asks for together, and what it may take from them: kinds and versions, or kinds, as
-    arrays. `sql` finds the first such row of each priority of each queue."""
+    """The queues that one claim asks for together, and what it may take from them: kinds and versions, or kinds, each
+    in a column. `what` is `"turns"` or `"tasks"`."""
 
-    sql: str
+    what: str
     org: str
     queues: tuple[str, ...]
     known: tuple[tuple[str, ...], ...]
@@ -71,27 +71,38 @@ class Fronts:
         self._fronts: dict[Line, _Front] = {}
         self._long = 0
 
-    async def lanes(self, connection: Connection, line: Line, now: int) -> Sequence[Lane]:
-        """Where to begin; nothing if a claim may as well begin at the beginning."""
+    def lanes(self, line: Line, now: int) -> Sequence[Lane] | None:
+        """Where to begin; nothing if a claim may as well begin at the beginning, None if one has to look again."""
         front = self._fronts.get(line) if self._long else None
         if front is None or not front.is_long:
             return ()
-        if not is_held(front.until_at, now) and not await self._is_long(connection, line, front, now):
-            return ()
+        if not is_held(front.until_at, now):
+            return None
         return [Lane(queue, priority, since_at) for (queue, priority), since_at in front.lanes.items()]
 
-    async def took(self, connection: Connection, line: Line, seconds: float, now: int) -> None:
-        """How long a claim from the beginning has taken."""
-        if seconds <= SLOW_S:
-            return
+    def should_look(self, line: Line, took_s: float, now: int) -> bool:
+        """Whether a claim from the beginning has taken so long that one should."""
+        if took_s <= SLOW_S:
+            return False
         front = self._fronts.get(line)
         if front is None:
             if len(self._fronts) >= _LINES:
                 self._fronts.clear()
                 self._long = 0
             front = self._fronts[line] = _Front()
-        if not is_held(front.until_at, now):
-            await self._is_long(connection, line, front, now)
+        return not is_held(front.until_at, now)
+
+    def looked(self, line: Line, found: Iterable[Sequence[Any]], took_s: float, now: int) -> None:
+        """These are the first living rows of each queue and priority: queue, priority, since when. It has taken so
+        long to find them."""
+        front = self._fronts[line]
+        self._long -= front.is_long
+        front.is_long = took_s > LONG_S
+        self._long += front.is_long
+        front.until_at = now + hold(int(took_s * 1_000_000))
+        youngest = now - MARGIN
+        front.lanes = dict.fromkeys(front.lanes.keys() | {(queue, 0) for queue in line.queues}, youngest)
+        front.lanes.update({(row[0], row[1]): min(row[2], youngest) for row in found})
 
     def wrote(self, changes: Changes) -> None:
         """Rows that a lane would pass by make it be looked up again."""
@@ -117,17 +128,3 @@ class Fronts:
                     continue
                 if since_at < front.lanes.setdefault((queue, priority), since_at):
                     front.lanes[queue, priority] = since_at
-
-    async def _is_long(self, connection: Connection, line: Line, front: _Front, now: int) -> bool:
-        """Look again."""
-        began = time.perf_counter()
-        found = await connection.fetch(line.sql, line.org, line.queues, *line.known)
-        took_s = time.perf_counter() - began
-        self._long -= front.is_long
-        front.is_long = took_s > LONG_S
-        self._long += front.is_long
-        front.until_at = now + hold(int(took_s * 1_000_000))
-        youngest = now - MARGIN
-        front.lanes = dict.fromkeys(front.lanes.keys() | {(queue, 0) for queue in line.queues}, youngest)
-        front.lanes.update({(row[0], row[1]): min(row[2], youngest) for row in found})
-        return front.is_long
