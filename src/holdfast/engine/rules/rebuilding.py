@@ -357,7 +357,9 @@ def move_child(ws: Workspace, child_no: int, child: Execution, new: Execution) -
     """An open child hangs on another execution from now on, as it did on the one before."""
     policy = child.on_parent_close or ParentClose.ABANDON
     if child.parent_id is not None:
-        children.release(ws, ws.loaded.executions[child.parent_id], child)
+        before = ws.loaded.executions.get(child.parent_id)
+        if before is not None:  # one that has closed may have been removed since; nothing hung on it any more
+            children.release(ws, before, child)
         ws.loaded.children.pop((child.parent_id, child.child_no), None)
     child.parent_id = new.id
     child.child_no = child_no
