@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from holdfast import EngineConfig, Limits, SyncEngine, WorkflowContext, errors, query, signal, workflow
+from holdfast.contract.executions import BuryUnread
+from holdfast.engine.executions.bury_unread import Bury
 from holdfast.model import events as e
 from tests.conftest import QUICK, until
 
@@ -352,6 +354,40 @@ async def test_a_reset_takes_letters_along_once(engine):
 
     await fresh.result(timeout=20)
     assert [letter.execution_id for letter in await client.dead_letters()] == [fresh.id]
+
+
+async def test_a_reset_that_leaves_signals_out_does_not_drop_them_in_silence(engine):
+    """Of an open execution: what no turn had seen is a dead letter. What it finds in its queues is none."""
+    running = await engine(workflows=WORKFLOWS)
+    client = running.client
+    await client.pause_queue("default")
+    handle = await client.start_workflow(picky, workflow_id="w")
+    await handle.signal("note", "before")
+    point = (await handle.history())[-1].seq
+    await handle.signal("note", "after")
+
+    fresh = await handle.reset(point, reapply_signals=False)
+
+    (letter,) = await client.dead_letters()
+    assert ("after", "closed_before_read", handle.id) == (letter.value, letter.reason, letter.execution_id)
+    assert {"note": 1} == await fresh.pending_signals()
+    await client.redeliver(letter)
+    assert {"note": 2} == await fresh.pending_signals()
+
+
+async def test_what_a_reset_has_taken_along_is_not_buried(engine):
+    """Nor by somebody who has asked the program before the reset, and buries after it."""
+    running = await engine(workflows=WORKFLOWS)
+    client = running.client
+    handle = await client.start_workflow(picky, workflow_id="w")
+    left = await handle.signal("note", "left")
+    await until(lambda: _seen(handle, 1))
+    await handle.terminate()
+    await handle.retry()
+
+    late = Bury(BuryUnread(org="default", workflow_execution_id=handle.id, reason="late"), [left.signal_event_sequence])
+    assert 0 == await running._local.queue.submit(late)
+    assert [] == await client.dead_letters()
 
 
 def test_the_blocking_face(database_url):

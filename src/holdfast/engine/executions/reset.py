@@ -7,7 +7,7 @@ from msgspec import structs
 from holdfast.contract.executions import ResetExecution, RetryExecution, StartAnswer
 from holdfast.engine.executions.rebuild import Rebuild
 from holdfast.engine.rules import rebuilding
-from holdfast.engine.rules.closing import CLOSED, end_from_outside
+from holdfast.engine.rules.closing import CLOSED, bury_unread, end_from_outside
 from holdfast.engine.rules.starting import Beginning, add_head, new_execution_id
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.model.events import HistoryEvent, SignalReceived, WorkflowReset, WorkflowTerminated
@@ -44,6 +44,9 @@ class Reset(Rebuild[ResetExecution | RetryExecution]):
         for number, child in still_open.items():
             rebuilding.move_child(ws, number, child, new)
         if old.is_open:
+            if not reapply:
+                # Nobody has read them, and nobody will: what is left out is not dropped in silence.
+                bury_unread(ws, old, (), max(old.seen_seq, new.last_seq))
             reason = request.reason or f"reset to event {new.last_seq}"
             end = WorkflowTerminated(reason=reason, successor=new_id)
             end_from_outside(ws, old, State.TERMINATED, end, successor=new_id)
