@@ -133,6 +133,31 @@ async def test_its_fate_hangs_on_the_new_parent(engine):
     await check_all(running)
 
 
+@workflow
+async def leaving(ctx: WorkflowContext) -> str:
+    """Ends before its child, which then lives on: nobody has said otherwise."""
+    ctx.child(child, workflow_id="the-child")
+    return await ctx.wait_for_signal("own", str)
+
+
+async def test_its_fate_hangs_on_the_new_parent_though_the_old_one_had_left_it_alone(engine):
+    """What the first parent's good end has made of it does not count for the second one's bad end."""
+    running = await engine(workflows=[leaving, child])
+    handle = await running.client.start_workflow(leaving)
+    await waiting(handle)
+    born = await running.client.find_workflow("the-child")
+    seq = (await handle.history())[-1].seq
+    await handle.signal("own", "own")
+    await handle.result(timeout=20)
+    await running.recover()
+    assert (await born.status()).is_open
+    again = await handle.reset(to_event=seq, reapply_signals=False)
+    await again.terminate()
+
+    await reached(born, Status.CANCELLED)
+    await check_all(running)
+
+
 async def test_a_child_of_the_part_that_is_undone_is_cancelled(engine):
     """Its parent has never asked for it any more; the new one asks for another."""
     running = await engine(workflows=[parent, child])

@@ -42,7 +42,7 @@ class Reset(Rebuild[ResetExecution | RetryExecution]):
         prefix = self.prefix_for(new_id)
         rebuilding.take_over(ws, new, prefix, seed=old.id)
         for number, child in still_open.items():
-            rebuilding.move_child(ws, number, child, new)
+            rebuilding.move_child(ws, number, child, new, prefix)
         if old.is_open:
             if not reapply:
                 # Nobody has read them, and nobody will: what is left out is not dropped in silence.

@@ -21,7 +21,7 @@ from holdfast.errors import Conflict, ExecutionOpen, InvalidResetPoint
 from holdfast.model import events as e
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import Execution, TimerRow
-from holdfast.model.values import ParentClose
+from holdfast.model.values import IfRunning, ParentClose
 
 Events = Sequence[HistoryEvent]
 
@@ -353,9 +353,10 @@ def _wait_again(ws: Workspace, execution: Execution, prefix: Prefix, carried: It
     ws.run_afterwards()
 
 
-def move_child(ws: Workspace, child_no: int, child: Execution, new: Execution) -> None:
-    """An open child hangs on another execution from now on, as it did on the one before."""
-    policy = child.on_parent_close or ParentClose.ABANDON
+def move_child(ws: Workspace, child_no: int, child: Execution, new: Execution, prefix: Prefix) -> None:
+    """An open child hangs on another execution from now on, as that one's past has asked for: what the end of the one
+    before has made of it does not count any more."""
+    policy = _policy(prefix, child_no, child)
     if child.parent_id is not None:
         before = ws.loaded.executions.get(child.parent_id)
         if before is not None:  # one that has closed may have been removed since; nothing hung on it any more
@@ -366,3 +367,14 @@ def move_child(ws: Workspace, child_no: int, child: Execution, new: Execution) -
     child.on_parent_close = policy
     ws.turn(child)
     children.bind(ws, new, child)
+
+
+def _policy(prefix: Prefix, child_no: int, child: Execution) -> str:
+    """One that was adopted, or that was asked to cancel, lives its own life."""
+    started = prefix.children[child_no]
+    asked = any(
+        isinstance(event.body, e.ChildCancelRequested) and event.body.child_no == child_no for event in prefix.events
+    )
+    if asked or (started.if_running == IfRunning.USE_EXISTING and child.id != started.child_execution_id):
+        return child.on_parent_close or ParentClose.ABANDON
+    return started.on_parent_close
