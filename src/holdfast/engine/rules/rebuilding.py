@@ -187,7 +187,7 @@ class Prefix(msgspec.Struct, frozen=True, kw_only=True):
     promises: dict[int, e.PromiseCreated]
     """All of them: those that are settled are remembered as such."""
     settled: dict[int, e.EventBody]
-    """How promises have ended."""
+    """How promises have ended: one that its program has cancelled without knowing that it was settled is settled."""
 
 
 def prefix_of(history: Events, seq: int) -> Prefix:
@@ -217,7 +217,8 @@ def prefix_of(history: Events, seq: int) -> Prefix:
         signals=opened["signal"],
         waits=opened["wait"],
         promises={event.body.promise_no: event.body for event in kept if isinstance(event.body, e.PromiseCreated)},
-        settled={event.body.promise_no: event.body for event in kept if isinstance(event.body, _PROMISE_ENDS)},
+        # The first end counts, so it comes last.
+        settled={event.body.promise_no: event.body for event in kept[::-1] if isinstance(event.body, _PROMISE_ENDS)},
     )
 
 
