@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast import EngineConfig, Limits, SyncEngine, WorkflowContext, errors, query, signal, workflow
-from holdfast.contract.executions import BuryUnread
+from holdfast.contract.executions import BuryUnread, TerminateExecution
 from holdfast.engine.executions.bury_unread import Bury
 from holdfast.model import events as e
 from tests.conftest import QUICK, until
@@ -388,6 +388,39 @@ async def test_what_a_reset_has_taken_along_is_not_buried(engine):
     late = Bury(BuryUnread(org="default", workflow_execution_id=handle.id, reason="late"), [left.signal_event_sequence])
     assert 0 == await running._local.queue.submit(late)
     assert [] == await client.dead_letters()
+
+
+@pytest.mark.parametrize("reapply", [True, False])
+async def test_a_reset_takes_letters_along_that_are_just_being_made(engine, monkeypatch, reapply):
+    """Terminated and reset in one transaction: what the new one has received is no dead letter of the old one."""
+    running = await engine(workflows=WORKFLOWS)
+    client, local = running.client, running._local
+    await client.pause_queue("default")
+    handle = await client.start_workflow(picky)
+    await handle.signal("note", "before")
+    await handle.signal("note", "after")
+    wake, history = local.store.wake, local.store.history
+
+    async def terminated_meanwhile(*args):
+        """The writer hears of both calls at once."""
+        found = await history(*args)
+        monkeypatch.setattr(local.store, "wake", lambda: None)
+        asyncio.get_running_loop().call_later(0.05, resume)
+        local.executions.terminate(TerminateExecution(org="default", workflow_execution_id=handle.id))
+        return found
+
+    def resume():
+        monkeypatch.setattr(local.store, "wake", wake)
+        wake()
+
+    monkeypatch.setattr(local.store, "history", terminated_meanwhile)
+    again = await handle.reset(2, reapply_signals=reapply)
+    monkeypatch.setattr(local.store, "history", history)
+
+    first, second = await client.history(handle.id), await client.history(again.id)
+    assert [first[-1].at] == [event.at for event in second if event.type == "WORKFLOW_RESET"], "one transaction"
+    assert ([] if reapply else ["after"]) == [letter.value for letter in await client.dead_letters()]
+    assert {"note": 2 if reapply else 1} == await again.pending_signals()
 
 
 def test_the_blocking_face(database_url):

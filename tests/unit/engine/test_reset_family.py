@@ -305,6 +305,56 @@ async def test_updates_that_came_later_are_received_again(engine):
     await check_all(running)
 
 
+async def test_an_update_that_is_refused_while_its_execution_is_reset_stays_refused(engine):
+    """Between the reading of the history and the reset: its caller was told, so it must not be done after all."""
+
+    @workflow
+    class Picky:
+        async def run(self, ctx: WorkflowContext) -> None:
+            await ctx.wait_for_signal("stop")
+
+        @update
+        async def add(self, ctx: WorkflowContext, number: int) -> int:
+            return number
+
+        @add.validator
+        def positive(self, number: int) -> None:
+            if number < 0:
+                raise ValueError("negative")
+
+    running = await engine(workflows=[Picky])
+    client = running.client
+    await client.pause_queue("default")
+    handle = await client.start_workflow(Picky)
+    asked = asyncio.ensure_future(handle.update("add", -1, timeout=20))
+    await until(lambda: has(handle, "UPDATE_REQUESTED"))
+    local = running._local.executions
+    store = local._store
+
+    class Slow:
+        """The first history that is read is an old one by the time it is used."""
+
+        def __getattr__(self, name):
+            return getattr(store, name)
+
+        async def history(self, *args):
+            local._store = store
+            found = await store.history(*args)
+            await client.resume_queue("default")
+            await until(lambda: has(handle, "UPDATE_REJECTED"))
+            return found
+
+    local._store = Slow()
+    again = await handle.reset(to_event=1)
+
+    with pytest.raises(Exception, match="negative"):
+        await asked
+    assert "UPDATE_REQUESTED" not in await types(again)
+    await again.signal("stop")
+    await again.result(timeout=20)
+    await check_all(running)
+
+
 @workflow
 async def runs_on(ctx: WorkflowContext, left: int) -> str:
     value = await ctx.wait_for_signal("next", str)

@@ -71,20 +71,23 @@ class Rebuild(Operation[Request, StartAnswer]):
             if child is not None and child.is_open:
                 found[number] = child
             elif child is None or number not in past.ends or child.successor is not None:
-                raise Unavailable(
-                    f"child {number} of execution {past.execution_id} has ended or was removed just now: try again",
-                    execution_id=past.execution_id,
-                    child_no=number,
-                )
+                raise _outdated(past, f"has a child ({number}) that has ended or was removed just now")
         return found
+
+    def tail(self, ws: Workspace) -> list[HistoryEvent]:
+        """What is known of that came after the past: what was read, and all that was given from outside since."""
+        past = self.past
+        since = [*ws.loaded.calls[past.execution_id], *ws.appended.get(past.execution_id, ())]
+        return [*past.tail, *(event for event in since if event.seq > past.last_seq)]
 
     def carried(self, ws: Workspace, still_open: dict[int, Execution], *, calls: bool) -> list[HistoryEvent]:
         """What follows the past: answers to what it had asked for and, if wanted, the calls that came after it."""
-        past = self.past
-        since = [*ws.loaded.calls[past.execution_id], *ws.appended.get(past.execution_id, ())]
-        tail = [*past.tail, *(event for event in since if event.seq > past.last_seq)]
+        past, tail = self.past, self.tail(ws)
         found = rebuilding.answers(past.prefix, tail)
         if calls:
+            last_seq = ws.loaded.executions[past.execution_id].last_seq
+            if len(past.prefix.events) + len(tail) < last_seq and rebuilding.undecided(tail):
+                raise _outdated(past, "may have refused an update just now")
             given = rebuilding.given(past.prefix, tail)
             found = sorted([*found, *rebuilding.calls(tail), *given], key=_seq)
         for number, last_run in past.last_runs.items():
@@ -143,6 +146,11 @@ def _lost_child(past: Past, child_no: int, started: ChildStarted, field: str) ->
         child_no=child_no,
         child_execution_id=started.child_execution_id,
     )
+
+
+def _outdated(past: Past, why: str) -> Unavailable:
+    """The past has to be read again."""
+    return Unavailable(f"execution {past.execution_id} {why}: try again", outdated=past.execution_id)
 
 
 def _seq(event: HistoryEvent) -> int:

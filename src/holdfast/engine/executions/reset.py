@@ -7,7 +7,7 @@ from msgspec import structs
 from holdfast.contract.executions import ResetExecution, RetryExecution, StartAnswer
 from holdfast.engine.executions.rebuild import Rebuild
 from holdfast.engine.rules import rebuilding
-from holdfast.engine.rules.closing import CLOSED, bury_unread, end_from_outside
+from holdfast.engine.rules.closing import CLOSED, bury, bury_unread, end_from_outside
 from holdfast.engine.rules.starting import Beginning, add_head, new_execution_id
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.model.events import HistoryEvent, SignalReceived, WorkflowReset, WorkflowTerminated
@@ -72,6 +72,26 @@ class Reset(Rebuild[ResetExecution | RetryExecution]):
             if execution_id == old.id and left and seq <= len(self.past.prefix.events):
                 again.add(seq)
         ws.changes.settled_letters.extend((old.id, seq) for seq in sorted(again))
+        self._unbury(ws, old, again)
+
+    def _unbury(self, ws: Workspace, old: Execution, again: set[int]) -> None:
+        """It may have been closed in this transaction, or is just now: its letters are not written yet."""
+        changes, prefix = ws.changes, self.past.prefix.events
+        taken = again | {event.seq for event in prefix}
+        changes.dead_letters = [
+            letter
+            for letter in changes.dead_letters
+            if letter.execution_id != old.id or letter.seq not in taken or letter.reason != CLOSED
+        ]
+        pending = [asked for asked in changes.bury if asked[0] == old.id]
+        if not pending:
+            return
+        changes.bury = [asked for asked in changes.bury if asked[0] != old.id]
+        left = [event.seq for event in self.tail(ws) if isinstance(event.body, SignalReceived)]
+        for _, seen, reason in pending:
+            for seq in left:
+                if seq > seen and seq not in again:
+                    bury(ws, old, seq, reason)
 
 
 def _in_the_family(beginning: Beginning, old: Execution) -> Beginning:

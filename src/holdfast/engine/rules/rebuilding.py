@@ -261,6 +261,12 @@ def calls(tail: Events) -> list[HistoryEvent]:
     ]
 
 
+def undecided(tail: Events) -> bool:
+    """Whether there are updates of which nobody knows yet whether they are refused."""
+    known = {event.body.update_id for event in tail if isinstance(event.body, e.UpdateRejected | e.UpdateAccepted)}
+    return any(isinstance(event.body, e.UpdateRequested) and event.body.update_id not in known for event in tail)
+
+
 def given(prefix: Prefix, tail: Events) -> list[HistoryEvent]:
     """What came later for promises and waits that the past had open: settlements, events, broadcasts. A time-out is not
     among them: its timer runs again."""
