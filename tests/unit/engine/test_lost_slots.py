@@ -1,0 +1,60 @@
+"""A worker that runs an execution which another process takes away: its slot is free again, once."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from holdfast import Status, WorkflowContext, workflow
+from tests.conftest import QUICK, until
+from tests.unit.engine.records import waiting
+
+ONE = replace(QUICK, worker=replace(QUICK.worker, turn_slots=1))
+
+
+@workflow
+async def quick(ctx: WorkflowContext) -> str:
+    return "done"
+
+
+@pytest.mark.parametrize("how", ["terminate", "reset"])
+@pytest.mark.parametrize("here", [False, True])
+async def test_the_slot_of_a_turn_that_was_taken_away_is_free_again(engine, how, here):
+    """Whether this process has done it, and has counted it at once, or another one, and this one hears nothing of it
+    before its worker wants to record what it did."""
+    began, go_on = asyncio.Event(), asyncio.Event()
+
+    async def step() -> None:
+        began.set()
+        await go_on.wait()
+
+    @workflow
+    async def slow(ctx: WorkflowContext) -> None:
+        await ctx.run(step)
+        await ctx.wait_for_signal("never")
+
+    at_work = await engine(workflows=[slow, quick], config=ONE)
+    caller = at_work if here else await engine(config=ONE)
+    for _ in range(2):
+        began.clear()
+        go_on.clear()
+        handle = await caller.client.start_workflow(slow)
+        await asyncio.wait_for(began.wait(), 20)
+        if how == "terminate":
+            await handle.terminate()
+        else:
+            handle = await handle.reset(to_event=1)
+        go_on.set()
+        if how == "reset":
+            await waiting(handle)
+            await handle.terminate()
+
+        other = await caller.client.start_workflow(quick)
+        assert "done" == await other.result(timeout=20)
+        assert Status.TERMINATED == await handle.status()
+        (session,) = at_work._local.desk.sessions.values()
+        await until(lambda session=session: _free(session))
+
+
+async def _free(session):
+    return (1, set()) == (session.free_turns, session.held)
