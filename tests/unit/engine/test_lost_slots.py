@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -53,7 +54,7 @@ async def test_the_slot_of_a_turn_that_was_taken_away_is_free_again(engine, how,
         assert "done" == await other.result(timeout=20)
         assert Status.TERMINATED == await handle.status()
         (session,) = at_work._local.desk.sessions.values()
-        await until(lambda session=session: _free(session))
+        await until(partial(_free, session))
 
 
 async def _free(session):

@@ -156,7 +156,9 @@ def _fate(child: Record, by_id: Records, *, at_rest: bool) -> Iterator[Violation
         return
     if head.on_parent_close != ParentClose.ABANDON:
         return  # not decided yet, which the parent's count tells
-    if asked is ParentClose.TERMINATE or (asked is ParentClose.CANCEL and e.CancelRequested not in child.kinds):
+    # One that was cancelled may have been reset to before that: whoever did so wanted it.
+    told = any(e.CancelRequested in record.kinds for record in (child, *_before(child, by_id)))
+    if asked is ParentClose.TERMINATE or (asked is ParentClose.CANCEL and not told):
         text = f"open, but {asked} was asked for when its parent closed ({started.on_parent_close})"
         yield Violation("I15", head.id, 0, text)
 
