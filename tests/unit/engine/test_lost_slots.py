@@ -1,4 +1,4 @@
-"""A worker that runs an execution which another process takes away: its slot is free again, once."""
+"""What a process counts for its workers: slots of executions that another process takes away, and whole sessions."""
 
 import asyncio
 from dataclasses import replace
@@ -7,6 +7,8 @@ from functools import partial
 import pytest
 
 from holdfast import Status, WorkflowContext, workflow
+from holdfast.contract import workers as wk
+from holdfast.errors import StorageBusy
 from tests.conftest import QUICK, until
 from tests.unit.engine.records import waiting
 
@@ -55,6 +57,22 @@ async def test_the_slot_of_a_turn_that_was_taken_away_is_free_again(engine, how,
         assert Status.TERMINATED == await handle.status()
         (session,) = at_work._local.desk.sessions.values()
         await until(partial(_free, session))
+
+
+async def test_a_session_is_open_though_its_first_look_for_work_has_failed(engine, monkeypatch):
+    """A worker that is told otherwise would open another one, and this one be given work that nobody does."""
+    running = await engine()
+    local = running._local
+
+    async def busy():
+        raise StorageBusy("another process writes")
+
+    monkeypatch.setattr(local.upkeep, "claim", busy)
+    request = wk.RegisterWorker(
+        org="default", session="s", host="h", pid=1, builds={("k", "1"): "b"}, turn_slots=1, task_slots=1, lease_s=60.0
+    )
+    await local.workers.register(request)
+    assert "s" in local.desk.sessions
 
 
 async def _free(session):
