@@ -252,7 +252,8 @@ class Scenario:
         await asyncio.gather(*faults, asyncio.sleep(max(self._instants) + AFTERWARDS_S))
         self.weather.calm()
         self.clients.calm()
-        calm_since = self.clock()
+        # By the latest time that any node has seen: what happened then may have happened before.
+        calm_since = self.clock() + self._set_back
         self.ledger.note("all is calm")
         before = records_of(self.database) if self.seed % GROWTH_EVERY == 0 else []
         for caller in callers:
