@@ -13,6 +13,7 @@ from itertools import pairwise
 
 import pytest
 
+from holdfast.model import events as e
 from holdfast.testing.mutants import planted
 from holdfast.testing.simulation import Report, simulate
 
@@ -94,6 +95,7 @@ WANTED = {
     "WORKFLOW_COMPLETED",
     "WORKFLOW_CONTINUED_AS_NEW",
     "WORKFLOW_FAILED",
+    "WORKFLOW_RESET",
     "WORKFLOW_TERMINATED",
     "WORKFLOW_TIMED_OUT",
 }
@@ -109,6 +111,24 @@ def test_what_can_happen_does() -> None:
     assert any("OutcomeUnknown" in note for note in notes)
     assert any("once more" in note for note in notes)
     assert any("the clock jumps by -" in note for note in notes)
+
+
+def test_executions_are_done_again() -> None:
+    """Reset, forked and retried; open ones, closed ones and some that were reset before; with children that are taken
+    over; and such calls are repeated and refused like others."""
+    reports = [simulate(seed) for seed in range(1, 301)]
+
+    bodies = [[event.body for event in events] for report in reports for events in report.histories.values()]
+    resets = [[body for body in history if isinstance(body, e.WorkflowReset)] for history in bodies]
+    assert sum(bool(found) for found in resets) > 60
+    assert any(len(found) > 1 for found in resets)
+    assert {True, False} == {body.fork for found in resets for body in found}
+    ended = [history[-1] for history in bodies]
+    assert any(isinstance(end, e.WorkflowTerminated) and end.successor is not None for end in ended)
+    notes = [note.partition(" ")[2] for report in reports for note in report.trace]
+    asked = {note.partition(":")[2].split()[0] for note in notes if note.startswith("r") and ": " in note}
+    assert {"reset", "fork", "retry"} <= asked
+    assert {"execution_open", "workflow_already_running", "invalid_reset_point"} <= asked
 
 
 def test_same_seed_gives_the_same_run() -> None:

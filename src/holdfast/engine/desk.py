@@ -32,6 +32,7 @@ class Session:
         "earlier",
         "free_tasks",
         "free_turns",
+        "held",
         "id",
         "more_tasks",
         "more_turns",
@@ -61,6 +62,8 @@ class Session:
         self.task_kinds = frozenset(request.task_kinds)
         self.free_turns = request.turn_slots
         self.free_tasks = request.task_slots
+        # The executions it runs. By name: another process may have taken one away, and nobody here has counted that.
+        self.held: set[str] = set()
         self.draining = False
         self.paused = False
         # Paused or drained by somebody who looks after the org; `paused` is the worker's own wish, or a broken stream.
@@ -199,6 +202,7 @@ class Tally:
         "_beaten",
         "_desk",
         "_ended",
+        "_held",
         "_paused",
         "_suspects",
         "_tasks",
@@ -223,6 +227,7 @@ class Tally:
         self._suspects: dict[str, str | None] = {}
         self._beaten: set[str] = set()
         self._ended: dict[str, list[str]] = {}
+        self._held: dict[tuple[str, str], bool] = {}
         self._paused = desk.paused_queues
         self.left = False
 
@@ -243,9 +248,7 @@ class Tally:
                 continue
             taken = self._turns.get(session_id, 0)
             if session.free_turns > taken and not self.more_turns.get(session_id, session.more_turns):
-                self._turns[session_id] = taken + 1
-                if execution.crashes >= self._desk.suspect_from:
-                    self._suspects[session_id] = execution.id
+                self.turn_taken(session_id, execution)
                 return session_id
             self.unplaced_turns.setdefault(session_id, []).append(execution)
         return None
@@ -288,15 +291,33 @@ class Tally:
         return execution.crashes < self._desk.suspect_from or self._suspects.get(session.id, session.suspect) is None
 
     def turn_taken(self, session: str, execution: Execution) -> None:
-        self._turns[session] = self._turns.get(session, 0) + 1
+        self._count(session, execution.id, held=True)
         if execution.crashes >= self._desk.suspect_from:
             self._suspects[session] = execution.id
 
     def task_taken(self, session: str) -> None:
         self._tasks[session] = self._tasks.get(session, 0) + 1
 
+    def _count(self, session_id: str, execution_id: str, *, held: bool) -> None:
+        """What is held once counts once, and is given back once."""
+        key = session_id, execution_id
+        before = self._held.get(key)
+        if before is None:
+            session = self._desk.sessions.get(session_id)
+            before = session is not None and execution_id in session.held
+        if before is not held:
+            self._held[key] = held
+            self._turns[session_id] = self._turns.get(session_id, 0) + (1 if held else -1)
+
+    def turn_lost(self, execution_id: str, holder: str | None) -> None:
+        """A worker of this process has reported on a turn that is not its own any more. Who has it now is `holder`: if
+        another process has taken it away, nobody here has counted that."""
+        for session_id, session in self._desk.sessions.items():
+            if session_id != holder and execution_id in session.held:
+                self._count(session_id, execution_id, held=False)
+
     def turn_done(self, session: str, execution: Execution) -> None:
-        self._turns[session] = self._turns.get(session, 0) - 1
+        self._count(session, execution.id, held=False)
         if execution.last_seq >= LONG_HISTORY // 2:  # it may be long when it is claimed next
             self._ended.setdefault(session, []).append(execution.id)
         held = self._desk.sessions.get(session)
@@ -330,6 +351,10 @@ class Tally:
             ended = self._desk.sessions.get(session_id)
             if ended is not None:
                 ended.remember(execution_ids)
+        for (session_id, execution_id), is_held in self._held.items():
+            holder = self._desk.sessions.get(session_id)
+            if holder is not None:
+                (holder.held.add if is_held else holder.held.discard)(execution_id)
         for session_id, session in self._desk.sessions.items():
             session.free_turns -= self._turns.get(session_id, 0)
             session.free_tasks -= self._tasks.get(session_id, 0)

@@ -256,8 +256,9 @@ class LocalExecutions:
             try:
                 return await self._submit(operation(request, past, partial(self._token_hash, request.org)))
             except Unavailable as refusal:
-                # A child ended between reading and deciding. It does so once, so this comes to an end.
-                if "child_no" not in refusal.details:
+                # Something came between reading and deciding: a child's end, a verdict on an update. There is one of
+                # each, so this comes to an end.
+                if "outdated" not in refusal.details:
                     raise
 
     def _token_hash(self, org: str, execution_id: str, name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from holdfast.contract import workers as wk
@@ -17,7 +18,7 @@ from holdfast.engine.workers.register import Register, check_kinds, check_trigge
 from holdfast.engine.workers.release import Release
 from holdfast.engine.workers.replace import Replace
 from holdfast.engine.workers.unregister import Unregister, UnregisterWorker
-from holdfast.errors import EngineStopped, SessionLost
+from holdfast.errors import NOT_NOW, EngineStopped, SessionLost
 from holdfast.model.events import HistoryEvent
 
 if TYPE_CHECKING:
@@ -38,7 +39,10 @@ class LocalWorkers:
         if not self._engine.desk.sessions:
             await self._engine.pausing.refresh()  # nobody has cared before
         self._engine.desk.open(request)
-        await self._engine.upkeep.claim()
+        # The session is open, whatever becomes of its first look for work: a worker that is told otherwise opens
+        # another one, and this one is given work that nobody does. The next look comes soon.
+        with suppress(*NOT_NOW):
+            await self._engine.upkeep.claim()
 
     def output_limits(self) -> wk.OutputLimits:
         limits = self._engine.config.limits

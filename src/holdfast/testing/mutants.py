@@ -21,8 +21,8 @@ from msgspec import Raw, json, structs
 
 from holdfast.contract.workers import TurnVerdict
 from holdfast.engine import idempotency, unit_of_work
-from holdfast.engine.executions import signal, signal_with_start, start, terminate
-from holdfast.engine.rules import children, closing, commands, messages, promises, signalling, tasks
+from holdfast.engine.executions import rebuild, reset, signal, signal_with_start, start, terminate
+from holdfast.engine.rules import children, closing, commands, messages, promises, rebuilding, signalling, tasks
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.engine.turns import complete
 from holdfast.engine.unit_of_work import OperationBatch
@@ -521,6 +521,57 @@ def subscription_stays(patch: Patch) -> None:
         return done
 
     patch(messages, "_deliver", delivered)
+
+
+# --- resets, forks, retries ---------------------------------------------------------------------------------------
+
+
+@_mutant("I06")
+def reset_forgets_signals(patch: Patch) -> None:
+    """What came after the event that a reset goes back to is not received again."""
+    calls = rebuilding.calls
+    patch(
+        rebuilding,
+        "calls",
+        lambda tail: [event for event in calls(tail) if not isinstance(event.body, e.SignalReceived)],
+    )
+
+
+@_mutant("I06", "I07")
+def reset_leaves_letters(patch: Patch) -> None:
+    """What the new execution has received stays a dead letter of the old one."""
+    patch(reset.Reset, "_settle_letters", lambda self, ws, old, carried: None)
+
+
+@_mutant("I13")
+def reset_revives_timers(patch: Patch) -> None:
+    """A timer of the past that was cancelled runs again."""
+    settled = rebuilding._SETTLED
+    patch(rebuilding, "_SETTLED", {kind: what for kind, what in settled.items() if kind is not e.TimerCancelled})
+
+
+@_mutant("I23")
+def redone_twice(patch: Patch) -> None:
+    """A repeated reset, fork or retry is done again: its request id does not count."""
+    once = idempotency.decide_once
+
+    def decided(operation: Any, ws: Workspace) -> Any:
+        return operation.decide(ws) if isinstance(operation, rebuild.Rebuild) else once(operation, ws)
+
+    patch(unit_of_work, "decide_once", decided)
+
+
+@_mutant("I15", "I16")
+def reset_loses_children(patch: Patch) -> None:
+    """An open child of the past stays with the old execution; the new one waits for it in vain."""
+    patch(rebuilding, "move_child", lambda ws, child_no, child, new, prefix: None)
+
+
+@_mutant("I16")
+def reset_drops_tasks(patch: Patch) -> None:
+    """Tasks of the past without outcome are not put on their queues again."""
+    prefix_of = rebuilding.prefix_of
+    patch(rebuilding, "prefix_of", lambda history, seq: structs.replace(prefix_of(history, seq), tasks={}))
 
 
 # --- replay -------------------------------------------------------------------------------------------------------

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from holdfast import EngineConfig, Limits, SyncEngine, WorkflowContext, errors, query, signal, workflow
+from holdfast.contract.executions import BuryUnread, TerminateExecution
+from holdfast.engine.executions.bury_unread import Bury
 from holdfast.model import events as e
 from tests.conftest import QUICK, until
 
@@ -352,6 +354,73 @@ async def test_a_reset_takes_letters_along_once(engine):
 
     await fresh.result(timeout=20)
     assert [letter.execution_id for letter in await client.dead_letters()] == [fresh.id]
+
+
+async def test_a_reset_that_leaves_signals_out_does_not_drop_them_in_silence(engine):
+    """Of an open execution: what no turn had seen is a dead letter. What it finds in its queues is none."""
+    running = await engine(workflows=WORKFLOWS)
+    client = running.client
+    await client.pause_queue("default")
+    handle = await client.start_workflow(picky, workflow_id="w")
+    await handle.signal("note", "before")
+    point = (await handle.history())[-1].seq
+    await handle.signal("note", "after")
+
+    fresh = await handle.reset(point, reapply_signals=False)
+
+    (letter,) = await client.dead_letters()
+    assert ("after", "closed_before_read", handle.id) == (letter.value, letter.reason, letter.execution_id)
+    assert {"note": 1} == await fresh.pending_signals()
+    await client.redeliver(letter)
+    assert {"note": 2} == await fresh.pending_signals()
+
+
+async def test_what_a_reset_has_taken_along_is_not_buried(engine):
+    """Nor by somebody who has asked the program before the reset, and buries after it."""
+    running = await engine(workflows=WORKFLOWS)
+    client = running.client
+    handle = await client.start_workflow(picky, workflow_id="w")
+    left = await handle.signal("note", "left")
+    await until(lambda: _seen(handle, 1))
+    await handle.terminate()
+    await handle.retry()
+
+    late = Bury(BuryUnread(org="default", workflow_execution_id=handle.id, reason="late"), [left.signal_event_sequence])
+    assert 0 == await running._local.queue.submit(late)
+    assert [] == await client.dead_letters()
+
+
+@pytest.mark.parametrize("reapply", [True, False])
+async def test_a_reset_takes_letters_along_that_are_just_being_made(engine, monkeypatch, reapply):
+    """Terminated and reset in one transaction: what the new one has received is no dead letter of the old one."""
+    running = await engine(workflows=WORKFLOWS)
+    client, local = running.client, running._local
+    await client.pause_queue("default")
+    handle = await client.start_workflow(picky)
+    await handle.signal("note", "before")
+    await handle.signal("note", "after")
+    wake, history = local.store.wake, local.store.history
+
+    async def terminated_meanwhile(*args):
+        """The writer hears of both calls at once."""
+        found = await history(*args)
+        monkeypatch.setattr(local.store, "wake", lambda: None)
+        asyncio.get_running_loop().call_later(0.05, resume)
+        local.executions.terminate(TerminateExecution(org="default", workflow_execution_id=handle.id))
+        return found
+
+    def resume():
+        monkeypatch.setattr(local.store, "wake", wake)
+        wake()
+
+    monkeypatch.setattr(local.store, "history", terminated_meanwhile)
+    again = await handle.reset(2, reapply_signals=reapply)
+    monkeypatch.setattr(local.store, "history", history)
+
+    first, second = await client.history(handle.id), await client.history(again.id)
+    assert [first[-1].at] == [event.at for event in second if event.type == "WORKFLOW_RESET"], "one transaction"
+    assert ([] if reapply else ["after"]) == [letter.value for letter in await client.dead_letters()]
+    assert {"note": 2 if reapply else 1} == await again.pending_signals()
 
 
 def test_the_blocking_face(database_url):

@@ -212,3 +212,13 @@ def test_refused_updates_are_not_called_again():
     )
 
     assert [3, 4] == [event.seq for event in rebuilding.calls(tail)]
+
+
+def test_a_promise_is_settled_for_ever():
+    """A turn that had not seen the settlement has cancelled it: that changes nothing, before a reset or after it."""
+    made = e.PromiseCreated(up_to=1, promise_no=1, name="p", token_hash="h")
+    resolved = e.PromiseResolved(promise_no=1, name="p", value=Raw(b"1"))
+    cancelled = e.PromiseCancelled(up_to=3, promise_no=1, name="p")
+    past = history(STARTED, made, quiet(1), resolved, cancelled, quiet(3))
+
+    assert {1: resolved} == rebuilding.prefix_of(past, 6).settled

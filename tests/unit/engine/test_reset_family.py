@@ -133,6 +133,31 @@ async def test_its_fate_hangs_on_the_new_parent(engine):
     await check_all(running)
 
 
+@workflow
+async def leaving(ctx: WorkflowContext) -> str:
+    """Ends before its child, which then lives on: nobody has said otherwise."""
+    ctx.child(child, workflow_id="the-child")
+    return await ctx.wait_for_signal("own", str)
+
+
+async def test_its_fate_hangs_on_the_new_parent_though_the_old_one_had_left_it_alone(engine):
+    """What the first parent's good end has made of it does not count for the second one's bad end."""
+    running = await engine(workflows=[leaving, child])
+    handle = await running.client.start_workflow(leaving)
+    await waiting(handle)
+    born = await running.client.find_workflow("the-child")
+    seq = (await handle.history())[-1].seq
+    await handle.signal("own", "own")
+    await handle.result(timeout=20)
+    await running.recover()
+    assert (await born.status()).is_open
+    again = await handle.reset(to_event=seq, reapply_signals=False)
+    await again.terminate()
+
+    await reached(born, Status.CANCELLED)
+    await check_all(running)
+
+
 async def test_a_child_of_the_part_that_is_undone_is_cancelled(engine):
     """Its parent has never asked for it any more; the new one asks for another."""
     running = await engine(workflows=[parent, child])
@@ -277,6 +302,56 @@ async def test_updates_that_came_later_are_received_again(engine):
     bare = await again.reset(to_event=1, reapply_signals=False)
     await bare.signal("stop")
     assert 0 == await bare.result(timeout=20)
+    await check_all(running)
+
+
+async def test_an_update_that_is_refused_while_its_execution_is_reset_stays_refused(engine):
+    """Between the reading of the history and the reset: its caller was told, so it must not be done after all."""
+
+    @workflow
+    class Picky:
+        async def run(self, ctx: WorkflowContext) -> None:
+            await ctx.wait_for_signal("stop")
+
+        @update
+        async def add(self, ctx: WorkflowContext, number: int) -> int:
+            return number
+
+        @add.validator
+        def positive(self, number: int) -> None:
+            if number < 0:
+                raise ValueError("negative")
+
+    running = await engine(workflows=[Picky])
+    client = running.client
+    await client.pause_queue("default")
+    handle = await client.start_workflow(Picky)
+    asked = asyncio.ensure_future(handle.update("add", -1, timeout=20))
+    await until(lambda: has(handle, "UPDATE_REQUESTED"))
+    local = running._local.executions
+    store = local._store
+
+    class Slow:
+        """The first history that is read is an old one by the time it is used."""
+
+        def __getattr__(self, name):
+            return getattr(store, name)
+
+        async def history(self, *args):
+            local._store = store
+            found = await store.history(*args)
+            await client.resume_queue("default")
+            await until(lambda: has(handle, "UPDATE_REJECTED"))
+            return found
+
+    local._store = Slow()
+    again = await handle.reset(to_event=1)
+
+    with pytest.raises(Exception, match="negative"):
+        await asked
+    assert "UPDATE_REQUESTED" not in await types(again)
+    await again.signal("stop")
+    await again.result(timeout=20)
     await check_all(running)
 
 

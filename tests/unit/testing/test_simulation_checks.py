@@ -27,6 +27,7 @@ from holdfast.testing.simulation.ledger import Attempt, Call, Ledger
 from holdfast.testing.simulation.letters import check_letters
 from holdfast.testing.simulation.node import ORG
 from holdfast.testing.simulation.programs import ATTEMPTS, SLOW
+from holdfast.testing.simulation.redone import Lines, check_redone
 
 ID = "execution-1"
 SECOND = 1_000_000
@@ -87,7 +88,7 @@ def run(attempt: int, began_s: float, ended_s: float | None, node: str = "n1", l
 def of_task(*runs: Attempt, troubles: tuple[Trouble, ...] = (), handed_back: bool = False) -> list[str]:
     made = ledger()
     made.attempts[ID, 1] = list(runs)
-    return kinds(check_bodies([], made, troubles, disruptions=len(troubles), handed_back=handed_back))
+    return kinds(check_bodies(Lines([]), made, troubles, disruptions=len(troubles), handed_back=handed_back))
 
 
 def test_a_task_that_is_tried_again_after_a_failure_is_sound():
@@ -141,14 +142,14 @@ def test_a_result_that_its_attempt_has_not_returned(value: str, attempt: int):
     made.attempts[ID, 1] = [run(1, 0, 1)]
     history = record(started(), e.TaskCompleted(task_no=1, result=raw(value), attempt=attempt))
 
-    assert ["I11"] == kinds(check_bodies([history], made, (), disruptions=0, handed_back=False))
+    assert ["I11"] == kinds(check_bodies(Lines([history]), made, (), disruptions=0, handed_back=False))
 
 
 def test_a_step_that_nobody_has_run():
     """I11."""
     history = record(started(), e.StepCompleted(up_to=1, step_no=1, name="s", result=raw("v1")))
 
-    assert ["I11"] == kinds(check_bodies([history], ledger(), (), disruptions=0, handed_back=False))
+    assert ["I11"] == kinds(check_bodies(Lines([history]), ledger(), (), disruptions=0, handed_back=False))
 
 
 def test_a_step_that_has_ended_twice():
@@ -156,8 +157,8 @@ def test_a_step_that_has_ended_twice():
     made = ledger()
     made.steps[ID, "s"] = [run(1, 0, 1), run(2, 1, 2)]
 
-    assert ["I12"] == kinds(check_bodies([], made, (), disruptions=0, handed_back=False))
-    assert [] == kinds(check_bodies([], made, (), disruptions=1, handed_back=False))
+    assert ["I12"] == kinds(check_bodies(Lines([]), made, (), disruptions=0, handed_back=False))
+    assert [] == kinds(check_bodies(Lines([]), made, (), disruptions=1, handed_back=False))
 
 
 # --- what was left unread -----------------------------------------------------------------------------------------
@@ -181,7 +182,7 @@ TIMED_OUT = record(
 
 def of_letters(closed: Record, *seqs: int, reason: str = "closed") -> list[str]:
     letters = {(ID, seq): DeadLetter(execution_id=ID, seq=seq, org=ORG, reason=reason, at=0) for seq in seqs}
-    return kinds(check_letters(letters, [closed], {ID: [closed]}))
+    return kinds(check_letters(letters, Lines([closed]), {ID: [closed]}))
 
 
 @pytest.mark.parametrize(("closed", "unread"), [(FAILED, 3), (TIMED_OUT, 4)], ids=["failed", "timed out"])
@@ -222,7 +223,7 @@ def test_what_a_run_leaves_is_in_the_next_one():
     def following(*taken: int) -> list[str]:
         carried = [signal(f"r{seq}", carried_from=seq) for seq in taken]
         after = record(started(continued_from=ID), *carried, state=State.OPEN, id="next")
-        return kinds(check_letters({}, [before, after], {"next": [before, after]}))
+        return kinds(check_letters({}, Lines([before, after]), {"next": [before, after]}))
 
     assert [] == following(3)
     assert ["I06"] == following()
@@ -243,13 +244,13 @@ def of_calls(*calls: Call, closed: Iterable[Record] = (), keys: Iterable[str] | 
     records = list(closed)
     for each in records:
         database.heads[each.head.id] = each.head
-        database.dead_letters.update({(each.head.id, event.seq): event for event in each.history})  # type: ignore[misc]
+        database.dead_letters.update(dead(*((each.head.id, event.seq) for event in each.history)))
     kept = [each.request_id for each in calls if each.answers] if keys is None else keys
     for key in kept:
         name = f"update:{ID}:{key}" if any(each.what == "update" for each in calls) else key
         row = RequestRow(org=ORG, request_id=name, fingerprint="", answer=b"", created_at=0)
         database.requests[ORG, name] = row
-    return kinds(check_answers(database, records, ledger(*calls), {each.head.id: [each] for each in records}))
+    return kinds(check_answers(database, ledger(*calls), {each.head.id: [each] for each in records}, Lines(records)))
 
 
 RECEIVED = ex.SignalResponse(2)
@@ -356,7 +357,7 @@ def test_a_key_for_an_execution_that_is_not_there():
     row = RequestRow(org=ORG, request_id="r1", fingerprint="", answer=b"", created_at=0, execution_id=ID)
     database.requests[ORG, "r1"] = row
 
-    assert ["I19"] == kinds(check_answers(database, [], ledger(), {}))
+    assert ["I19"] == kinds(check_answers(database, ledger(), {}, Lines([])))
 
 
 def test_an_end_that_the_history_does_not_know():
@@ -427,3 +428,102 @@ def test_a_program_that_closed_over_what_it_had_not_seen():
     history = record(started(), signal("r1"), e.WorkflowCompleted(up_to=1, result=raw([])))
 
     assert "I06" in kinds(check_all(MemoryDatabase(), ledger(), CALM, [history]))
+
+
+# --- what was done again ------------------------------------------------------------------------------------------
+
+AGAIN = "execution-2"
+SOURCE = (started(), signal("r1"), signal("r2"), e.WorkflowTerminated(reason="x", successor=AGAIN))
+RESET = e.WorkflowReset(from_execution_id=ID, event_seq=2, workflow_id="w", reason="r9")
+FORK = e.WorkflowReset(from_execution_id=ID, event_seq=2, workflow_id="r9", fork=True)
+
+
+def redo(what: str = "reset", *made: str, **fields: Any) -> Call:
+    answers = [ex.StartAnswer(key, "w", True) for key in made or (AGAIN,)]
+    return Call(what, "r9", "w", "", 0, answers=answers, **{"execution_id": ID, "known": 3, **fields})
+
+
+def of_redone(call: Call, *tail: e.EventBody, source: tuple[e.EventBody, ...] = SOURCE, cut: int = 2) -> list[str]:
+    before = record(*source, state=State.TERMINATED)
+    after = record(*source[:cut], *tail, id=AGAIN)
+    return kinds(check_redone(ledger(call), Lines([before, after])))
+
+
+def test_a_reset_with_all_that_came_later_is_sound():
+    assert [] == of_redone(redo(), RESET, signal("r2", carried_from=3))
+    assert [] == of_redone(redo(reapply=False), RESET)
+    assert [] == of_redone(redo("fork", known=2), FORK)
+
+
+@pytest.mark.parametrize("tail", [(), (signal("r2", carried_from=2),), (signal("r2", carried_from=3),) * 2])
+def test_a_reset_that_does_not_take_along_what_came_later_once(tail: tuple[e.EventBody, ...]):
+    """I06."""
+    assert ["I06"] == of_redone(redo(), RESET, *tail)
+
+
+def test_a_fork_has_at_least_what_its_caller_had_seen():
+    """I06: what came later may have come after the fork."""
+    assert ["I06"] == of_redone(redo("fork"), FORK)
+
+
+def test_a_reset_that_takes_along_what_it_was_to_leave_out():
+    """I07."""
+    assert ["I07"] == of_redone(redo(reapply=False), RESET, signal("r2", carried_from=3))
+
+
+def test_an_update_that_was_refused_stays_so():
+    """I06."""
+    asked = e.UpdateRequested(update_id="u", update_name="add")
+    refused = e.UpdateRejected(up_to=3, update_id="u", failure=Failure(type="No"))
+    source = (started(), signal("r1"), asked, refused, SOURCE[-1])
+
+    assert [] == of_redone(redo(), RESET, source=source)
+    assert ["I06"] == of_redone(redo(), RESET, msgspec.structs.replace(asked, carried_from=3), source=source)
+
+
+def test_a_child_whose_end_was_known_keeps_it():
+    """I15: it is neither waited for again nor told otherwise."""
+    born = e.ChildStarted(up_to=1, child_no=1, child_execution_id="c", kind="plan")
+    done = e.ChildCompleted(child_no=1, child_execution_id="c", result=raw(1))
+    source = (started(), born, done, SOURCE[-1])
+
+    assert [] == of_redone(redo(), RESET, done, source=source)
+    assert ["I15"] == of_redone(redo(), RESET, source=source)
+    assert ["I15"] == of_redone(redo(), RESET, msgspec.structs.replace(done, result=raw(2)), source=source)
+
+
+def test_a_request_makes_one_execution():
+    """I23: neither two, nor another one than was answered, nor one if it was refused; and none that nobody wanted."""
+    twice = [record(*SOURCE, state=State.TERMINATED)]
+    twice += [record(*SOURCE[:2], RESET, signal("r2", carried_from=3), id=key) for key in (AGAIN, "execution-3")]
+    later = signal("r2", carried_from=3)
+
+    assert ["I23"] == kinds(check_redone(ledger(redo()), Lines(twice)))
+    assert ["I23"] == of_redone(redo("reset", "another"), RESET, later)
+    refused = Call("reset", "r9", "w", "", 0, refused="conflict", execution_id=ID)
+    assert ["I23"] == of_redone(refused, RESET, later)
+    refused.unheard = 1
+    assert [] == of_redone(refused, RESET, later)
+    assert ["I23"] == of_redone(Call("reset", "r8", "w", "", 0), RESET, later)
+
+
+def test_the_past_is_that_of_the_execution_that_was_asked_for():
+    """I03."""
+    assert ["I03"] == of_redone(redo(execution_id="execution-0"), RESET, signal("r2", carried_from=3))
+
+
+def test_what_went_to_the_next_one_is_no_dead_letter():
+    """I07: it would be received twice. What was left out is one: I06."""
+    before = record(*SOURCE, state=State.TERMINATED)
+    end = e.WorkflowTerminated(reason="x")
+    after = record(*SOURCE[:2], RESET, signal("r2", carried_from=3), end, id=AGAIN, state=State.TERMINATED)
+    bare = record(*SOURCE[:2], RESET, end, id=AGAIN, state=State.TERMINATED)
+
+    assert [] == kinds(check_letters(dead((AGAIN, 2), (AGAIN, 4)), Lines([before, after]), {}))
+    assert ["I07"] == kinds(check_letters(dead((ID, 3), (AGAIN, 2), (AGAIN, 4)), Lines([before, after]), {}))
+    assert [] == kinds(check_letters(dead((ID, 3), (AGAIN, 2)), Lines([before, bare]), {}))
+    assert ["I06"] == kinds(check_letters(dead((AGAIN, 2)), Lines([before, bare]), {}))
+
+
+def dead(*keys: tuple[str, int]) -> dict[tuple[str, int], DeadLetter]:
+    return {key: DeadLetter(execution_id=key[0], seq=key[1], org=ORG, reason="x", at=0) for key in keys}

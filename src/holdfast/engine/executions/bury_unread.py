@@ -32,6 +32,8 @@ class Bury(Operation[BuryUnread, int]):
                 f"execution {execution.id} ({execution.workflow_id}) is open: it may still read its signals",
                 execution_id=execution.id,
             )
+        if execution.successor is not None:
+            return 0  # which has taken them over since they were counted
         new = [seq for seq in self._seqs if (execution.id, seq) not in ws.loaded.dead_letters]
         for seq in new:
             bury(ws, execution, seq, self.request.reason)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from holdfast.contract.executions import ForkExecution, ResetExecution, RetryExecution, StartAnswer
 from holdfast.engine.operation import Operation
@@ -13,8 +13,8 @@ from holdfast.engine.rules import children, rebuilding
 from holdfast.engine.rules.look_backs import plan_look_back
 from holdfast.engine.rules.starting import Beginning, already_running, open_execution
 from holdfast.engine.rules.workspace import Workspace
-from holdfast.errors import Unavailable
-from holdfast.model.events import HistoryEvent
+from holdfast.errors import InvalidResetPoint, Unavailable
+from holdfast.model.events import ChildStarted, HistoryEvent
 from holdfast.model.executions import DEADLINE_NO, Execution
 from holdfast.store.protocol import LoadPlan
 
@@ -38,7 +38,7 @@ class Rebuild(Operation[Request, StartAnswer]):
         past = self.past
         plan.executions.add(past.execution_id)
         plan.executions.update(past.last_runs.values())
-        plan.children.update((past.execution_id, number) for number in past.last_runs)
+        plan.children.update((past.execution_id, number) for number in past.unsettled)
         plan.timers.add((past.execution_id, DEADLINE_NO))
         plan.workflow_keys.add((self.request.org, past.workflow_id))
         for wait in past.prefix.waits.values():
@@ -61,27 +61,33 @@ class Rebuild(Operation[Request, StartAnswer]):
 
     def open_children(self, ws: Workspace) -> dict[int, Execution]:
         """Children of the past that are still at work."""
-        found: dict[int, Execution] = {}
-        for number, last_run in self.past.last_runs.items():
-            child_id = ws.loaded.children.get((self.past.execution_id, number), last_run)
-            child = ws.loaded.executions[child_id]
-            if child.is_open:
+        past, found = self.past, dict[int, Execution]()
+        for number, started in past.unsettled.items():
+            last_run = past.last_runs.get(number)
+            child_id = ws.loaded.children.get((past.execution_id, number), last_run)
+            if child_id is None:
+                raise _lost_child(past, number, started, _FIELDS[type(self.request)])
+            child = ws.loaded.executions.get(child_id)
+            if child is not None and child.is_open:
                 found[number] = child
-            elif number not in self.past.ends or child.successor is not None:
-                raise Unavailable(
-                    f"child {number} of execution {self.past.execution_id} has ended just now: try again",
-                    execution_id=self.past.execution_id,
-                    child_no=number,
-                )
+            elif child is None or number not in past.ends or child.successor is not None:
+                raise _outdated(past, f"has a child ({number}) that has ended or was removed just now")
         return found
+
+    def tail(self, ws: Workspace) -> list[HistoryEvent]:
+        """What is known of that came after the past: what was read, and all that was given from outside since."""
+        past = self.past
+        since = [*ws.loaded.calls[past.execution_id], *ws.appended.get(past.execution_id, ())]
+        return [*past.tail, *(event for event in since if event.seq > past.last_seq)]
 
     def carried(self, ws: Workspace, still_open: dict[int, Execution], *, calls: bool) -> list[HistoryEvent]:
         """What follows the past: answers to what it had asked for and, if wanted, the calls that came after it."""
-        past = self.past
-        since = [*ws.loaded.calls[past.execution_id], *ws.appended.get(past.execution_id, ())]
-        tail = [*past.tail, *(event for event in since if event.seq > past.last_seq)]
+        past, tail = self.past, self.tail(ws)
         found = rebuilding.answers(past.prefix, tail)
         if calls:
+            last_seq = ws.loaded.executions[past.execution_id].last_seq
+            if len(past.prefix.events) + len(tail) < last_seq and rebuilding.undecided(tail):
+                raise _outdated(past, "may have refused an update just now")
             given = rebuilding.given(past.prefix, tail)
             found = sorted([*found, *rebuilding.calls(tail), *given], key=_seq)
         for number, last_run in past.last_runs.items():
@@ -120,6 +126,31 @@ class Rebuild(Operation[Request, StartAnswer]):
             return expires_at
         start_at = started.start_at or first.at
         return max(ws.now, start_at) + started.expires_at - start_at
+
+
+_FIELDS: dict[type[Any], str] = {
+    ResetExecution: "to_event",
+    ForkExecution: "at_event",
+    RetryExecution: "workflow_execution_id",
+}
+"""What says where the past ends."""
+
+
+def _lost_child(past: Past, child_no: int, started: ChildStarted, field: str) -> InvalidResetPoint:
+    seq = len(past.prefix.events)
+    child = started.workflow_id or started.child_execution_id
+    return InvalidResetPoint(
+        f"at event {seq} execution {past.execution_id} waits for child {child_no} ({child}), which was removed by "
+        "retention together with its end: nobody knows what came of it; go back to an event before its start",
+        field=field,
+        child_no=child_no,
+        child_execution_id=started.child_execution_id,
+    )
+
+
+def _outdated(past: Past, why: str) -> Unavailable:
+    """The past has to be read again."""
+    return Unavailable(f"execution {past.execution_id} {why}: try again", outdated=past.execution_id)
 
 
 def _seq(event: HistoryEvent) -> int:

@@ -7,7 +7,7 @@ from msgspec import structs
 from holdfast.contract.executions import ResetExecution, RetryExecution, StartAnswer
 from holdfast.engine.executions.rebuild import Rebuild
 from holdfast.engine.rules import rebuilding
-from holdfast.engine.rules.closing import CLOSED, end_from_outside
+from holdfast.engine.rules.closing import CLOSED, bury, bury_unread, end_from_outside
 from holdfast.engine.rules.starting import Beginning, add_head, new_execution_id
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.model.events import HistoryEvent, SignalReceived, WorkflowReset, WorkflowTerminated
@@ -42,8 +42,11 @@ class Reset(Rebuild[ResetExecution | RetryExecution]):
         prefix = self.prefix_for(new_id)
         rebuilding.take_over(ws, new, prefix, seed=old.id)
         for number, child in still_open.items():
-            rebuilding.move_child(ws, number, child, new)
+            rebuilding.move_child(ws, number, child, new, prefix)
         if old.is_open:
+            if not reapply:
+                # Nobody has read them, and nobody will: what is left out is not dropped in silence.
+                bury_unread(ws, old, (), max(old.seen_seq, new.last_seq))
             reason = request.reason or f"reset to event {new.last_seq}"
             end = WorkflowTerminated(reason=reason, successor=new_id)
             end_from_outside(ws, old, State.TERMINATED, end, successor=new_id)
@@ -69,6 +72,26 @@ class Reset(Rebuild[ResetExecution | RetryExecution]):
             if execution_id == old.id and left and seq <= len(self.past.prefix.events):
                 again.add(seq)
         ws.changes.settled_letters.extend((old.id, seq) for seq in sorted(again))
+        self._unbury(ws, old, again)
+
+    def _unbury(self, ws: Workspace, old: Execution, again: set[int]) -> None:
+        """It may have been closed in this transaction, or is just now: its letters are not written yet."""
+        changes, prefix = ws.changes, self.past.prefix.events
+        taken = again | {event.seq for event in prefix}
+        changes.dead_letters = [
+            letter
+            for letter in changes.dead_letters
+            if letter.execution_id != old.id or letter.seq not in taken or letter.reason != CLOSED
+        ]
+        pending = [asked for asked in changes.bury if asked[0] == old.id]
+        if not pending:
+            return
+        changes.bury = [asked for asked in changes.bury if asked[0] != old.id]
+        left = [event.seq for event in self.tail(ws) if isinstance(event.body, SignalReceived)]
+        for _, seen, reason in pending:
+            for seq in left:
+                if seq > seen and seq not in again:
+                    bury(ws, old, seq, reason)
 
 
 def _in_the_family(beginning: Beginning, old: Execution) -> Beginning:

@@ -80,6 +80,13 @@ def check_holder(execution: Execution, token: Token) -> str:
     return ready.worker
 
 
+def give_up_slot(ws: Workspace, execution_id: str) -> None:
+    """A report on a turn was refused. If its lease is over, its session can run something else, whoever ended that."""
+    execution = ws.loaded.executions.get(execution_id)
+    ready = execution.ready if execution is not None else None
+    ws.place.turn_lost(execution_id, ready.worker if ready is not None else None)
+
+
 def let_go(ws: Workspace, execution: Execution) -> None:
     """The turn is over and nothing is unseen: back to waiting. The execution is known to have changed."""
     ready = execution.ready

@@ -21,7 +21,7 @@ from holdfast.errors import Conflict, ExecutionOpen, InvalidResetPoint
 from holdfast.model import events as e
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import Execution, TimerRow
-from holdfast.model.values import ParentClose
+from holdfast.model.values import IfRunning, ParentClose
 
 Events = Sequence[HistoryEvent]
 
@@ -187,7 +187,7 @@ class Prefix(msgspec.Struct, frozen=True, kw_only=True):
     promises: dict[int, e.PromiseCreated]
     """All of them: those that are settled are remembered as such."""
     settled: dict[int, e.EventBody]
-    """How promises have ended."""
+    """How promises have ended: one that its program has cancelled without knowing that it was settled is settled."""
 
 
 def prefix_of(history: Events, seq: int) -> Prefix:
@@ -217,7 +217,8 @@ def prefix_of(history: Events, seq: int) -> Prefix:
         signals=opened["signal"],
         waits=opened["wait"],
         promises={event.body.promise_no: event.body for event in kept if isinstance(event.body, e.PromiseCreated)},
-        settled={event.body.promise_no: event.body for event in kept if isinstance(event.body, _PROMISE_ENDS)},
+        # The first end counts, so it comes last.
+        settled={event.body.promise_no: event.body for event in kept[::-1] if isinstance(event.body, _PROMISE_ENDS)},
     )
 
 
@@ -258,6 +259,12 @@ def calls(tail: Events) -> list[HistoryEvent]:
         if isinstance(event.body, e.SignalReceived)
         or (isinstance(event.body, e.UpdateRequested) and event.body.update_id not in refused)
     ]
+
+
+def undecided(tail: Events) -> bool:
+    """Whether there are updates of which nobody knows yet whether they are refused."""
+    known = {event.body.update_id for event in tail if isinstance(event.body, e.UpdateRejected | e.UpdateAccepted)}
+    return any(isinstance(event.body, e.UpdateRequested) and event.body.update_id not in known for event in tail)
 
 
 def given(prefix: Prefix, tail: Events) -> list[HistoryEvent]:
@@ -353,14 +360,28 @@ def _wait_again(ws: Workspace, execution: Execution, prefix: Prefix, carried: It
     ws.run_afterwards()
 
 
-def move_child(ws: Workspace, child_no: int, child: Execution, new: Execution) -> None:
-    """An open child hangs on another execution from now on, as it did on the one before."""
-    policy = child.on_parent_close or ParentClose.ABANDON
+def move_child(ws: Workspace, child_no: int, child: Execution, new: Execution, prefix: Prefix) -> None:
+    """An open child hangs on another execution from now on, as that one's past has asked for: what the end of the one
+    before has made of it does not count any more."""
+    policy = _policy(prefix, child_no, child)
     if child.parent_id is not None:
-        children.release(ws, ws.loaded.executions[child.parent_id], child)
+        before = ws.loaded.executions.get(child.parent_id)
+        if before is not None:  # one that has closed may have been removed since; nothing hung on it any more
+            children.release(ws, before, child)
         ws.loaded.children.pop((child.parent_id, child.child_no), None)
     child.parent_id = new.id
     child.child_no = child_no
     child.on_parent_close = policy
     ws.turn(child)
     children.bind(ws, new, child)
+
+
+def _policy(prefix: Prefix, child_no: int, child: Execution) -> str:
+    """One that was adopted, or that was asked to cancel, lives its own life."""
+    started = prefix.children[child_no]
+    asked = any(
+        isinstance(event.body, e.ChildCancelRequested) and event.body.child_no == child_no for event in prefix.events
+    )
+    if asked or (started.if_running == IfRunning.USE_EXISTING and child.id != started.child_execution_id):
+        return child.on_parent_close or ParentClose.ABANDON
+    return started.on_parent_close

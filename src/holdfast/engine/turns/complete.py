@@ -14,7 +14,7 @@ from holdfast.engine.messages.matching import plan_sending
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules import commands
 from holdfast.engine.rules.closing import bury, bury_unread, drop_waits
-from holdfast.engine.rules.leases import check_holder, let_go
+from holdfast.engine.rules.leases import check_holder, give_up_slot, let_go
 from holdfast.engine.rules.look_backs import plan_look_back
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.engine.turns.checks import refusal_of
@@ -83,6 +83,9 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
         if ws.looking_back or ws.afterwards:
             ws.run_afterwards()
         return answer
+
+    def undecided(self, ws: Workspace) -> None:
+        give_up_slot(ws, self.request.execution_id)
 
     def _judge(self, execution: Execution) -> tuple[tuple[Turn, ...], Turn | None, TurnVerdict]:
         """Which turns may be recorded as they are."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.contract.workers import ReleaseWork
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules import tasks
-from holdfast.engine.rules.leases import check_holder, hand_back, offer
+from holdfast.engine.rules.leases import check_holder, give_up_slot, hand_back, offer
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.errors import ExecutionNotFound, StaleAttempt, StaleClaim
 from holdfast.store.protocol import LoadPlan
@@ -26,6 +26,7 @@ class Release(Operation[ReleaseWork, None]):
                 execution = ws.execution(request.org, execution_id)
                 check_holder(execution, token)
             except (ExecutionNotFound, StaleClaim):
+                give_up_slot(ws, execution_id)
                 continue
             hand_back(ws, execution)
             offer(ws, execution)

@@ -146,16 +146,31 @@ def _fate(child: Record, by_id: Records, *, at_rest: bool) -> Iterator[Violation
     asked = _asked_for(started, parent)
     for event in child.history:
         done = _BY_PARENT.get(type(event.body))
-        if done is not None and getattr(event.body, "reason", "").startswith("its parent ") and done is not asked:
+        if done is None or not getattr(event.body, "reason", "").startswith("its parent "):
+            continue
+        # It may have been done before another one took the child over, with its parent's past.
+        if done not in {asked, *(_asked_for(started, before) for before in _before(parent, by_id))}:
             text = f"when its parent closed: {done}, but {asked} was asked for ({started.on_parent_close})"
             yield Violation("I15", head.id, event.seq, text)
     if not at_rest or parent.head.is_open or not head.is_open or _was_cancelled(parent, head.child_no):
         return
     if head.on_parent_close != ParentClose.ABANDON:
         return  # not decided yet, which the parent's count tells
-    if asked is ParentClose.TERMINATE or (asked is ParentClose.CANCEL and e.CancelRequested not in child.kinds):
+    # One that was cancelled may have been reset to before that: whoever did so wanted it.
+    told = any(e.CancelRequested in record.kinds for record in (child, *_before(child, by_id)))
+    if asked is ParentClose.TERMINATE or (asked is ParentClose.CANCEL and not told):
         text = f"open, but {asked} was asked for when its parent closed ({started.on_parent_close})"
         yield Violation("I15", head.id, 0, text)
+
+
+def _before(record: Record, by_id: Records) -> Iterator[Record]:
+    """Those whose past it has, the nearest first."""
+    while (reset := own_reset(record)) is not None:
+        assert isinstance(reset.body, e.WorkflowReset), "found by type"
+        if reset.body.from_execution_id not in by_id:
+            return
+        record = by_id[reset.body.from_execution_id]
+        yield record
 
 
 _BY_PARENT: Final[dict[type[e.EventBody], ParentClose]] = {

@@ -11,24 +11,25 @@ import msgspec
 from holdfast.contract.calls import UpdateStatus
 from holdfast.model import events as e
 from holdfast.testing.invariants import Record, Violation
+from holdfast.testing.invariants.records import own_events
 from holdfast.testing.memory import MemoryDatabase
 from holdfast.testing.simulation.ledger import Call, Ledger
 from holdfast.testing.simulation.node import ORG
+from holdfast.testing.simulation.redone import Lines, identity_of
 
 Chains = Mapping[str, Sequence[Record]]
 
 
-def check_answers(
-    database: MemoryDatabase, records: Sequence[Record], ledger: Ledger, chains: Chains
-) -> Iterator[Violation]:
+def check_answers(database: MemoryDatabase, ledger: Ledger, chains: Chains, lines: Lines) -> Iterator[Violation]:
     """`chains` are the runs that have followed each other, by the id of the last one."""
+    records = list(lines.by_id.values())
     yield from _signals(records, ledger, chains)
     for chain in chains.values():
-        yield from _consumed(database, chain)
+        yield from _consumed(database, chain, lines)
     yield from _answers(ledger)
     yield from _promises(records, ledger)
     yield from _updates(records, ledger)
-    yield from _sent(database, records, ledger)
+    yield from _sent(database, lines, ledger)
     yield from _starts(database, ledger)
     yield from _cancels(records, ledger)
     yield from _keys(database, records, ledger)
@@ -41,7 +42,7 @@ def _signals(records: Sequence[Record], ledger: Ledger, chains: Chains) -> Itera
     """An accepted signal is received once, a refused one never; in the order in which senders were answered."""
     received: dict[str, list[tuple[str, int]]] = defaultdict(list)
     for record in records:
-        for event in record.history if e.SignalReceived in record.kinds else ():
+        for event in own_events(record) if e.SignalReceived in record.kinds else ():
             if isinstance(event.body, e.SignalReceived) and event.body.carried_from is None:
                 received[event.body.request_id or ""].append((record.head.id, event.seq))
     sent = [call for call in ledger.calls if call.what == "signal"]
@@ -55,8 +56,8 @@ def _signals(records: Sequence[Record], ledger: Ledger, chains: Chains) -> Itera
         places: dict[str, int] = {}
         for record in chain if sent else ():
             for event in record.history:
-                if isinstance(event.body, e.SignalReceived) and event.body.carried_from is None:
-                    places[event.body.request_id or ""] = len(places)
+                if isinstance(event.body, e.SignalReceived):
+                    places.setdefault(event.body.request_id or "", len(places))
         yield from _in_order(chain[-1].head.id, [call for call in sent if call.request_id in places], places)
 
 
@@ -71,9 +72,9 @@ def _in_order(key: str, calls: list[Call], places: dict[str, int]) -> Iterator[V
                 yield Violation("I08", key, 0, f"{second.request_id} overtook {first.request_id}")
 
 
-def _consumed(database: MemoryDatabase, chain: Sequence[Record]) -> Iterator[Violation]:
+def _consumed(database: MemoryDatabase, chain: Sequence[Record], lines: Lines) -> Iterator[Violation]:
     """What a program says at its end is what it was given: the k-th signal that it takes of a name is the k-th it was
-    sent, the others are dead letters; values are those of the histories."""
+    sent, the others are dead letters, or with whoever goes on after a reset; values are those of the histories."""
     key = chain[-1].head.id
     end = chain[-1].history[-1].body if chain[-1].history else None
     if not isinstance(end, e.WorkflowCompleted):
@@ -83,31 +84,38 @@ def _consumed(database: MemoryDatabase, chain: Sequence[Record]) -> Iterator[Vio
     for entry in log:
         if entry[0] == "got":
             taken[entry[1]].append(entry[2])
-    came: dict[str, list[str]] = defaultdict(list)
+    came: dict[str, dict[object, str]] = defaultdict(dict)
     given: set[bytes] = set()
+    left_out = {identity for record in chain for identity in lines.left_out(record)}
     for record in chain:
         for event in record.history:
             body = event.body
-            if isinstance(body, e.SignalReceived) and body.carried_from is None:
-                came[body.signal_name].append(msgspec.json.decode(body.signal_value))
+            if isinstance(body, e.SignalReceived) and identity_of(body) not in left_out:
+                # Carried over from one to the next it is still the same.
+                came[body.signal_name].setdefault(identity_of(body), msgspec.json.decode(body.signal_value))
             elif type(body) in _GIVEN:
                 given.add(msgspec.json.encode(_GIVEN[type(body)](body)))
     for entry in log:
         if entry[0] in _LOGGED and entry[1] != "failed" and msgspec.json.encode(entry) not in given:
             invariant = "I14" if entry[0] in _OF_PROMISES else "I11"
             yield Violation(invariant, key, 0, f"the program was given {entry}, which no history knows")
-    for name in taken.keys() | came.keys():
-        if taken[name] != came[name][: len(taken[name])]:
-            yield Violation("I09", key, 0, f"{name}: took {taken[name]} of {came[name]}")
-        left = len(came[name]) - len(taken[name])
-        dead = sum(
-            isinstance(event.body, e.SignalReceived)
-            and event.body.signal_name == name
-            and (key, event.seq) in database.dead_letters
+    places = {
+        identity_of(event.body): event.seq for event in chain[-1].history if isinstance(event.body, e.SignalReceived)
+    }
+    settled = lines.settled.get(key, set())
+    letters = {seq for (owner, seq), letter in database.dead_letters.items() if owner == key and not letter.settled}
+    for name in sorted(taken.keys() | came.keys()):
+        values, count = list(came[name].values()), len(taken[name])
+        if taken[name] != values[:count]:
+            yield Violation("I09", key, 0, f"{name}: took {taken[name]} of {values}")
+        left = [places.get(identity, 0) for identity in list(came[name])[count:]]
+        dead = [
+            event.seq
             for event in chain[-1].history
-        )
-        if left != dead:
-            yield Violation("I06", key, 0, f"{name}: {left} signals were not taken, {dead} are dead letters")
+            if isinstance(event.body, e.SignalReceived) and event.body.signal_name == name and event.seq in letters
+        ]
+        if dead != [seq for seq in left if seq not in settled]:
+            yield Violation("I06", key, 0, f"{name}: {left} were not taken, {dead} are dead letters")
 
 
 _GIVEN: dict[type[e.EventBody], Any] = {
@@ -185,13 +193,14 @@ _SETTLED: dict[type[e.EventBody], Any] = {
 
 
 def _updates(records: Sequence[Record], ledger: Ledger) -> Iterator[Violation]:
-    """An accepted update is in one history, a refused one in none; what its caller was told is what came of it."""
+    """An accepted update is in one history, a refused one in none; what its caller was told is what came of it, if
+    need be in one of the executions that have taken it over."""
     asked: dict[str, list[str]] = defaultdict(list)
     ends: dict[str, set[str]] = defaultdict(set)
     for record in records:
         if e.UpdateRequested not in record.kinds:
             continue
-        for event in record.history:
+        for event in own_events(record):
             match event.body:
                 case e.UpdateRequested(update_id=number, carried_from=None):
                     asked[number].append(record.head.id)
@@ -201,6 +210,7 @@ def _updates(records: Sequence[Record], ledger: Ledger) -> Iterator[Violation]:
                     ends[number].add(f"{UpdateStatus.FAILED} {failure.message}")
                 case e.UpdateRejected(update_id=number, failure=failure):
                     ends[number].add(f"{UpdateStatus.REJECTED} {failure.message}")
+    redone = any(e.WorkflowReset in record.kinds for record in records)
     for call in ledger.calls:
         if call.what != "update":
             continue
@@ -208,35 +218,34 @@ def _updates(records: Sequence[Record], ledger: Ledger) -> Iterator[Violation]:
         if len(found) > 1 or (call.answers and not found) or (found and not call.answers and not call.unheard):
             text = f"update {call.request_id} was answered {call.answers} ({call.refused}), and is in {found}"
             yield Violation("I06", call.execution_id, 0, text)
-        if call.outcome is not None and not _came_true(call, ends[call.request_id]):
+        if call.outcome is not None and not _came_true(call, ends[call.request_id], redone=redone):
             text = f"update {call.request_id}: told {call.outcome}, recorded {sorted(ends[call.request_id])}"
             yield Violation("I23", call.execution_id, 0, text)
 
 
-def _came_true(call: Call, ends: set[str]) -> bool:
+def _came_true(call: Call, ends: set[str], *, redone: bool) -> bool:
     outcome = call.outcome
     given = outcome.failure.message if outcome.failure is not None else bytes(outcome.result).decode()
     if outcome.status is UpdateStatus.FAILED and outcome.failure.code == "execution_closed":
-        return not ends
-    return ends == {f"{outcome.status} {given}"}
+        return not ends or redone
+    told = f"{outcome.status} {given}"
+    return told in ends and (redone or len(ends) == 1)
 
 
 # --- messages, starts, ends ---------------------------------------------------------------------------------------
 
 
-def _sent(database: MemoryDatabase, records: Sequence[Record], ledger: Ledger) -> Iterator[Violation]:
-    """A broadcast reaches as many as it says; an event that only one may have reaches one; nobody gets one twice."""
+def _sent(database: MemoryDatabase, lines: Lines, ledger: Ledger) -> Iterator[Violation]:
+    """A broadcast reaches as many as it says; an event that only one may have reaches one; nobody gets one twice. What
+    somebody has taken over from another one was received by that one."""
     got: Counter[int] = Counter()
-    for record in records:
+    perhaps: Counter[int] = Counter()
+    for record in lines.by_id.values():
         if record.kinds.isdisjoint((e.BroadcastReceived, e.EventReceived)):
             continue
-        mine: Counter[int] = Counter()
-        for event in record.history:
-            body = event.body
-            if isinstance(body, e.BroadcastReceived):
-                got[body.broadcast_id] += 1
-            elif isinstance(body, e.EventReceived):
-                mine[body.event_id] += 1
+        for broadcast_id, is_sure in lines.own_broadcasts(record):
+            (got if is_sure else perhaps)[broadcast_id] += 1
+        mine = Counter(event.body.event_id for event in record.history if isinstance(event.body, e.EventReceived))
         for event_id, count in mine.items():
             together = sum(isinstance(event.body, e.WaitStarted) for event in record.history)
             if count > together:
@@ -244,7 +253,7 @@ def _sent(database: MemoryDatabase, records: Sequence[Record], ledger: Ledger) -
     for call in ledger.calls:
         if call.what == "broadcast" and call.answers:
             answer = call.answers[-1]
-            if got[answer.broadcast_id] != answer.delivered:
+            if not 0 <= answer.delivered - got[answer.broadcast_id] <= perhaps[answer.broadcast_id]:
                 text = f"broadcast {answer.broadcast_id} says {answer.delivered}, {got[answer.broadcast_id]} got it"
                 yield Violation("I26", "", 0, text)
     for row in database.deliveries.values():

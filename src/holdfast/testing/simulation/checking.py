@@ -21,6 +21,7 @@ from holdfast.testing.simulation.ledger import Ledger
 from holdfast.testing.simulation.letters import check_letters
 from holdfast.testing.simulation.node import ORG
 from holdfast.testing.simulation.programs import REGISTRY
+from holdfast.testing.simulation.redone import Lines, check_redone
 
 LATE_US: Final = 2_000_000
 
@@ -76,12 +77,14 @@ def check_all(
     for judge in (_open, _unseen, _replays, _timers):
         for record in records:
             found.extend(judge(record, given))
+    lines = Lines(records)
     found.extend(
-        check_bodies(records, ledger, given.troubles, disruptions=given.disruptions, handed_back=given.handed_back)
+        check_bodies(lines, ledger, given.troubles, disruptions=given.disruptions, handed_back=given.handed_back)
     )
     chains = _chains(records)
-    found.extend(check_letters(database.dead_letters, records, chains))
-    found.extend(check_answers(database, records, ledger, chains))
+    found.extend(check_letters(database.dead_letters, lines, chains))
+    found.extend(check_answers(database, ledger, chains, lines))
+    found.extend(check_redone(ledger, lines))
     return found
 
 
@@ -165,11 +168,13 @@ def _replays(record: Record, given: Circumstances) -> Iterator[Violation]:
 
 def _timers(record: Record, given: Circumstances) -> Iterator[Violation]:
     """When all is calm, timers fire in time. One that is due already when it is recorded, as after a turn that another
-    node had to end, fires then."""
+    node had to end or after a reset, fires then."""
     due: dict[int, int] = {}
     for event in record.history if e.TimerFired in record.kinds else ():
         if isinstance(event.body, e.TimerStarted):
             due[event.body.timer_no] = max(event.body.fire_at, event.at)
+        elif isinstance(event.body, e.WorkflowReset):
+            due = {number: max(at, event.at) for number, at in due.items()}
         elif isinstance(event.body, e.TimerFired):
             late = event.at - max(due.get(event.body.timer_no, event.at), given.calm_since)
             if late > LATE_US:

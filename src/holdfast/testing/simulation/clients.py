@@ -19,6 +19,7 @@ from holdfast.contract import executions as ex
 from holdfast.contract import messages as ms
 from holdfast.contract.calls import RequestUpdate, UpdateStatus, UpdateTicket
 from holdfast.engine.facade import LocalEngine
+from holdfast.engine.rules.rebuilding import points
 from holdfast.errors import ExecutionClosed, ExecutionNotFound, HoldfastError, OutcomeUnknown, Unavailable
 from holdfast.model.executions import Execution
 from holdfast.model.values import Failure, Wait
@@ -30,6 +31,9 @@ T = TypeVar("T")
 PATIENCE_S = 1.0
 PAUSE_S = 0.2
 UPDATE_TRIES = 20
+END_TRIES = 6
+ANY = 0.3
+"""How often somebody does an execution again without regard to whose it is."""
 UNKNOWN = (TimeoutError, Unavailable, OutcomeUnknown)
 
 
@@ -188,17 +192,20 @@ class Clients:
         await self._ask(call, ask)
 
     async def _find(self, workflow_id: str) -> str | None:
+        found = await self._read(lambda engine: engine.executions.find(ORG, workflow_id))
+        return found.id if found is not None else None
+
+    async def _read(self, ask: Callable[[LocalEngine], Awaitable[T]]) -> T | None:
+        """From whatever node answers. None if it is not there."""
         while True:
             node = await self._node()
             try:
                 async with asyncio.timeout(PATIENCE_S):
-                    found = await node.engine.executions.find(ORG, workflow_id)
+                    return await ask(node.engine)
             except ExecutionNotFound:
                 return None
             except UNKNOWN:
                 await asyncio.sleep(PAUSE_S)
-                continue
-            return found.id
 
     async def update(self, workflow_id: str) -> None:
         """Ask for it, and wait for what comes of it, wherever its execution goes on."""
@@ -246,6 +253,57 @@ class Clients:
         else:
             terminate = ex.TerminateExecution(org=ORG, workflow_execution_id=found, reason=call.request_id)
             await self._ask(call, lambda engine: engine.executions.terminate(terminate))
+
+    async def redo(self, what: str, workflow_id: str) -> None:
+        """Reset, fork or retry the newest run of a workflow id, or whatever execution there is."""
+        rng = self._rng
+        found = await self._find(workflow_id)
+        if rng.random() < ANY:
+            page = await self._read(lambda engine: engine.executions.list(ex.ListExecutions(org=ORG)))
+            found = rng.choice(page.items).id if page is not None and page.items else found
+        if found is None:
+            return
+        if what == "retry":
+            await self._end_of(found)
+        history = await self._read(lambda engine: engine.executions.history(ORG, found)) or []
+        call = self._call(what, workflow_id)
+        call.execution_id, call.known = found, len(history)
+        call.reapply = what == "retry" or rng.random() < 0.7
+        allowed = points(history)
+        request = self._request(call, rng.choice((rng.choice(allowed), allowed[-1])))
+        await self._ask(call, lambda engine: getattr(engine.executions, what)(request))
+
+    def _request(self, call: Call, seq: int) -> ex.ResetExecution | ex.ForkExecution | ex.RetryExecution:
+        """Under a name by which the execution that comes of it is known."""
+        found, name = call.execution_id, call.request_id
+        match call.what:
+            case "reset":
+                return ex.ResetExecution(
+                    org=ORG,
+                    workflow_execution_id=found,
+                    to_event=seq,
+                    reason=name,
+                    reapply_signals=call.reapply,
+                    request_id=name,
+                )
+            case "fork":
+                return ex.ForkExecution(
+                    org=ORG,
+                    workflow_execution_id=found,
+                    at_event=seq,
+                    workflow_id=name,
+                    reapply_signals=call.reapply,
+                    request_id=name,
+                )
+        return ex.RetryExecution(org=ORG, workflow_execution_id=found, reason=name, request_id=name)
+
+    async def _end_of(self, execution_id: str) -> None:
+        """Wait for it, but not for ever: it may be waiting for somebody itself."""
+        for _ in range(END_TRIES):
+            head = await self._read(lambda engine: engine.executions.get(ORG, execution_id))
+            if head is None or not head.is_open:
+                return
+            await asyncio.sleep(2 * PAUSE_S)
 
     async def settle(self, workflow_id: str, name: str, *, reject: bool = False, early: bool = False) -> None:
         call = self._call("settle", workflow_id, name)

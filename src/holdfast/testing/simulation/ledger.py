@@ -40,6 +40,10 @@ class Call:
     execution_id: str = ""
     outcome: Any = None
     """What came of an update, as its caller was told."""
+    known: int = 0
+    """How many events its caller had seen of the execution that is to be done again."""
+    reapply: bool = True
+    """Whether that takes along what came after the event it goes back to."""
 
 
 class Ledger:

@@ -323,6 +323,8 @@ class Maker:
                 return self._pestered()
             case "stopped":
                 return self._stopped()
+            case "redone" if self._rng.random() < 0.7:
+                return self._redone()
         return self._some(0)
 
     def _pestered(self) -> list[Op]:
@@ -340,6 +342,18 @@ class Maker:
         rng = self._rng
         steps: list[Op] = [["step", self._label("s"), rng.choice((0.3, 0.7)), 0] for _ in range(rng.randint(1, 2))]
         return [*steps, ["receive", rng.choice(SIGNALS)], *self._some(1)]
+
+    def _redone(self) -> list[Op]:
+        """A past with much in it that is open or has been given up, and then a wait."""
+        rng = self._rng
+        policy = rng.choice(("default", "terminate", "cancel", "abandon"))
+        child: Op = ["child", [["receive", rng.choice(SIGNALS)], *self._some(2)], rng.random() < 0.5, policy]
+        quick = rng.choice((["step", self._label("s"), 0.0, 0], ["peek", rng.choice(SIGNALS), self._label("s")]))
+        given_up: Op = ["race", [["sleep", 1.5], quick]]
+        waits: Op = ["receive", rng.choice(SIGNALS)]
+        task: Op = ["task", self._label("t"), rng.choice((0.7, 3.0)), 0]
+        last: tuple[Op, ...] = (["all", [child, waits, task]], ["race", [child, waits, task]], waits)
+        return [*rng.choice(((given_up,), (given_up, child))), rng.choice(last), *self._some(1)]
 
     def _some(self, depth: int) -> list[Op]:
         rng = self._rng

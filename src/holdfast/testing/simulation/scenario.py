@@ -42,9 +42,10 @@ LAST_LOOK_S: Final = 1.6
 GROWTH_EVERY: Final = 5
 REPLAY_EVERY: Final = 3
 LONG_HISTORY: Final = 5
-FLAVOURS: Final = {"": 76, "pestered": 12, "stopped": 12}
+FLAVOURS: Final = {"": 64, "pestered": 11, "stopped": 11, "redone": 14}
 """Most scenarios are about anything. In some signals come while short steps run; in some a node stands still for longer
-than its lease, with a turn that another one ends meanwhile."""
+than its lease, with a turn that another one ends meanwhile; in some executions are reset, forked and retried."""
+REDO: Final = ("reset", "reset", "reset", "fork", "retry", "retry")
 JUMPS_S: Final = (1.0, LEASE_S * 1.5, 3600.0, -1.0, -LEASE_S * 1.5, -LEASE_S * 1.5)
 END: Final = 1 << 62
 
@@ -251,7 +252,8 @@ class Scenario:
         await asyncio.gather(*faults, asyncio.sleep(max(self._instants) + AFTERWARDS_S))
         self.weather.calm()
         self.clients.calm()
-        calm_since = self.clock()
+        # By the latest time that any node has seen: what happened then may have happened before.
+        calm_since = self.clock() + self._set_back
         self.ledger.note("all is calm")
         before = records_of(self.database) if self.seed % GROWTH_EVERY == 0 else []
         for caller in callers:
@@ -478,7 +480,20 @@ class Scenario:
         if rng.random() < 0.2 and self.flavour != "stopped":
             what = rng.choice(("cancel", "cancel", "terminate"))
             calls.append(lambda: clients.end(what, workflow_id))
+        if self.flavour == "redone":
+            calls += [self._redo(workflow_id) for _ in range(rng.randint(1, 3))]
+        elif not self.flavour and rng.random() < 0.05:
+            calls.append(self._redo(workflow_id))
         return calls
+
+    def _redo(self, workflow_id: str) -> Deed:
+        what, later_s = self.rng.choice(REDO), self.rng.choice((0.0, 0.05, 0.3, 1.0, 2.0))
+
+        async def call() -> None:
+            await asyncio.sleep(later_s)
+            await self.clients.redo(what, workflow_id)
+
+        return call
 
     def _calls_to(self, workflow_id: str, op: Op) -> list[Deed]:
         rng, clients = self.rng, self.clients
