@@ -63,7 +63,7 @@ def test_nobody_but_the_statement_is_to_blame_for_its_content(error):
         (error_of("42P01"), StorageError, "holdfast migrate URL --check"),
         (error_of("XX001"), StorageCorrupt, "restore a backup"),
         (error_of("25006"), ServerReadOnly, "primary.*holdfast doctor"),
-        (error_of("53300"), StorageBusy, r"2 \+ StoreConfig\.readers.*max_connections"),
+        (error_of("53300"), StorageBusy, r"3 \+ StoreConfig\.readers.*max_connections"),
         (ConnectionError("server rejected SSL upgrade"), StorageError, "does not speak TLS"),
         (error_of("58030"), StorageError, "server's log"),
         (error_of("42704", 'unrecognized configuration parameter "x"'), InvalidDatabaseUrl, "options"),

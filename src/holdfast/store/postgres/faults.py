@@ -119,9 +119,9 @@ def _by_state(error: BaseException, name: str) -> HoldfastError | None:
         )
     if code == TOO_MANY_CONNECTIONS:
         return StorageBusy(
-            f"{name} has no connection left ({error}): every node needs 2 + StoreConfig.readers of them, so 4 unless "
-            "told else; run fewer nodes, or raise the server's max_connections, or the CONNECTION LIMIT of this role "
-            "or database",
+            f"{name} has no connection left ({error}): every node needs 3 + StoreConfig.readers of them, so 5 unless "
+            "told else, one less with hints=off; run fewer nodes, or raise the server's max_connections, or the "
+            "CONNECTION LIMIT of this role or database",
             path=name,
         )
     if code in _CORRUPT:

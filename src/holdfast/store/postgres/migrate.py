@@ -33,8 +33,9 @@ Connect = Callable[[], AbstractAsyncContextManager[Any]]
 
 LOCK_TIMEOUT_S: Final = 2.0
 _LONGEST_PAUSE_S: Final = 0.5
-# Whatever the server or the role has for a default. With a snapshot for the whole transaction, whoever keeps others away
-# would be waited for by the index that is made meanwhile, and would not see what was applied before it got the lock.
+# Whatever the server or the role has for a default. With a snapshot for the whole transaction, whoever keeps others
+# away would be waited for by the index that is made meanwhile, and would not see what was applied before it got the
+# lock.
 _ISOLATION: Final = "read_committed"
 
 # In the schema where it is found, else in the first of the search path.
