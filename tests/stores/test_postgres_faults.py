@@ -82,6 +82,14 @@ def test_errors_of_the_surroundings_name_the_database_and_the_next_step(error, k
     assert raised.value.__cause__ is error
 
 
+def test_what_the_server_says_in_several_lines_is_told_in_one():
+    """An error is one line, in a log and on a terminal."""
+    error = error_of("42501", "permission denied")
+    error.args = ("permission denied\nDETAIL:  Only owners may.",)
+
+    assert "permission denied DETAIL: Only owners may." in str(translate(error, "localhost:5432/app"))
+
+
 def test_an_error_of_holdfast_stays_what_it_is():
     """What was explained once is not explained again."""
     busy = StorageBusy("no")

@@ -8,7 +8,7 @@ from holdfast.config import StoreConfig
 from holdfast.errors import AccessDenied, ServerNotSupported, ServerReadOnly, StorageCorrupt, StorageError
 from holdfast.store.postgres.migrate import migrations
 from holdfast.store.postgres.standbys import check_standbys
-from holdfast.store.tables import lost, made_by
+from holdfast.store.tables import indexes_made_by, lost, made_by
 
 OLDEST: Final = 14
 # Sent as they are, without parameters: nothing here is prepared, so a pooler has nothing to mix up.
@@ -59,6 +59,21 @@ ORDER BY 1
 """
 _APPLIED: Final = "SELECT version FROM holdfast_schema_version"
 _MISSING: Final = "SELECT name FROM unnest(string_to_array('{names}', ' ')) AS name WHERE to_regclass(name) IS NULL"
+_UNFIT_INDEXES: Final = """
+SELECT name, to_regclass(name) IS NOT NULL FROM unnest(string_to_array('{names}', ' ')) AS name
+WHERE to_regclass(name) IS NULL OR EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass(name) AND NOT indisvalid)
+"""
+
+
+async def unfit_indexes(connection: Any) -> dict[str, str]:
+    """Indexes that were dropped, or whose making was interrupted, by name; with the statement that mends each."""
+    applied = {row[0] for row in await connection.fetch(_APPLIED)}
+    there = indexes_made_by(migration.text for migration in migrations() if migration.version in applied)
+    rows = await connection.fetch(_UNFIT_INDEXES.format(names=" ".join(sorted(there))))
+    return {
+        name: f"REINDEX INDEX CONCURRENTLY {name}" if exists else there[name].statement(concurrently=True)
+        for name, exists in rows
+    }
 
 
 async def check(connection: Any, name: str, config: StoreConfig) -> None:
