@@ -178,6 +178,12 @@ def _by_class(error: BaseException, name: str) -> HoldfastError | None:
         return StorageBusy(
             f"{name} can't be reached ({reason(error)}): does the server run, and are host and port right?", path=name
         )
+    if sqlstate(error) == LOCK_NOT_AVAILABLE:
+        return StorageBusy(
+            f"{name}: somebody else held what this call needs beyond the deadline ({reason(error)}); nothing of it was "
+            "written: end the transaction that stays open, pg_blocking_pids() shows whose it is, and try again",
+            path=name,
+        )
     if is_transient(error):
         return StorageBusy(f"{name} did not do it before the deadline ({reason(error)}): try again", path=name)
     code = sqlstate(error)
