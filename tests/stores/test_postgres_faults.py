@@ -64,6 +64,18 @@ def test_nobody_but_the_statement_is_to_blame_for_its_content(error):
         (error_of("XX001"), StorageCorrupt, "restore a backup"),
         (error_of("25006"), ServerReadOnly, "primary.*holdfast doctor"),
         (error_of("53300"), StorageBusy, r"3 \+ StoreConfig\.readers.*max_connections"),
+        (
+            error_of("42P05", "it exists\nHINT:  set statement_cache_size to 0"),
+            StorageBusy,
+            r"\(it exists\).*hints=off",
+        ),
+        (error_of("26000"), StorageBusy, "hints=off"),
+        (
+            error_of("08P01", "unsupported startup parameter: search_path"),
+            InvalidDatabaseUrl,
+            "ALTER ROLE … SET search_path",
+        ),
+        (error_of("08P01", "unsupported startup parameter: options"), InvalidDatabaseUrl, "ALTER ROLE … SET …"),
         (ConnectionError("server rejected SSL upgrade"), StorageError, "does not speak TLS"),
         (error_of("58030"), StorageError, "server's log"),
         (error_of("42704", 'unrecognized configuration parameter "x"'), InvalidDatabaseUrl, "options"),

@@ -5,6 +5,7 @@ The five characters of SQLSTATE decide wherever there are any: https://www.postg
 
 from __future__ import annotations
 
+import re
 import ssl
 from typing import Final
 
@@ -49,6 +50,8 @@ _CLOSED: Final = ("connection is closed", "connection has been closed", "underly
 
 # The driver has no class of its own for it.
 _NO_TLS: Final = "rejected SSL upgrade"
+# What PgBouncer says; as a violation of the protocol, which is otherwise a connection that was lost.
+_POOLER_REFUSES: Final = re.compile(r"unsupported startup parameter(?: in options)?: (\w+)")
 
 
 def reason(error: BaseException) -> str:
@@ -124,6 +127,13 @@ def _by_state(error: BaseException, name: str) -> HoldfastError | None:
             "CONNECTION LIMIT of this role or database",
             path=name,
         )
+    if code in _STALE_STATEMENT:
+        # The driver's own advice, in the lines behind the first, is for whoever uses the driver.
+        return StorageBusy(
+            f"{name} has given our session to others, or theirs to us ({str(error).partition(chr(10))[0]}): behind a "
+            "transaction pooler, write hints=off into the URL, or connect to the server itself",
+            path=name,
+        )
     if code in _CORRUPT:
         return StorageCorrupt(
             f"{name} is damaged ({reason(error)}): stop, copy the files, and restore a backup", path=name
@@ -147,6 +157,13 @@ def _by_rights(code: str, error: BaseException, name: str) -> HoldfastError | No
             f"the schema of {name} is not complete ({reason(error)}): was something dropped, or is search_path another "
             "one? `holdfast migrate URL --check` says what is missing",
             path=name,
+        )
+    if found := _POOLER_REFUSES.search(str(error)):
+        setting = found[1] if found[1] != "options" else "…"
+        return InvalidDatabaseUrl(
+            f"{name} is behind a pooler that passes on no {found[1]} from the URL: take it out, and set it for the user "
+            f"instead (ALTER ROLE … SET {setting} = …), or connect to the server itself",
+            field=found[1],
         )
     if code in {"42704", "22023"} and "configuration parameter" in str(error):
         return InvalidDatabaseUrl(
