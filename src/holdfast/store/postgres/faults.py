@@ -161,8 +161,8 @@ def _by_rights(code: str, error: BaseException, name: str) -> HoldfastError | No
     if found := _POOLER_REFUSES.search(str(error)):
         setting = found[1] if found[1] != "options" else "…"
         return InvalidDatabaseUrl(
-            f"{name} is behind a pooler that passes on no {found[1]} from the URL: take it out, and set it for the user "
-            f"instead (ALTER ROLE … SET {setting} = …), or connect to the server itself",
+            f"{name} is behind a pooler that passes on no {found[1]} from the URL: take it out, and set it for the "
+            f"user instead (ALTER ROLE … SET {setting} = …), or connect to the server itself",
             field=found[1],
         )
     if code in {"42704", "22023"} and "configuration parameter" in str(error):
