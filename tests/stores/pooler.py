@@ -73,7 +73,7 @@ class Pooler:
         if not await _logged_in(reader, writer):
             return
         number, backend = await self._take()
-        writer.write(backend.greeting)
+        writer.write(_with_made_up_key(backend.greeting))
         await self._give_back(number, backend)
         given: list[int] = []
         self.transactions.append(given)
@@ -141,6 +141,12 @@ class Pooler:
         while greeting[-6:] != b"Z\0\0\0\5I":
             greeting += await _message(reader)
         return Backend(reader, writer, greeting)
+
+
+def _with_made_up_key(greeting: bytes) -> bytes:
+    """The process id and the key to cancel with are the pooler's own, as those of real ones are."""
+    begin = greeting.index(b"K\0\0\0\x0c")
+    return greeting[: begin + 5] + struct.pack("!ii", 99_999_999, 1) + greeting[begin + 13 :]
 
 
 async def _logged_in(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:

@@ -62,6 +62,21 @@ def test_a_table_that_was_dropped_is_named(migrated_url, arguments):
     assert "lacks holdfast_timers" in ended.output
 
 
+def test_indexes_that_are_gone_are_named(migrated_url):
+    """With the statements that bring them back. One whose making was interrupted is of no use either."""
+    _execute(migrated_url, "DROP INDEX holdfast_ready_to_claim")
+    _execute(
+        migrated_url,
+        "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'holdfast_timers_due'::regclass",
+    )
+    found = {finding["code"]: finding for finding in doctor(migrated_url, 1)["findings"]}["index_missing"]
+    for statement in found["next"].split("; "):
+        _execute(migrated_url, statement)
+
+    assert ("bad", True) == (found["level"], found["text"].endswith("holdfast_ready_to_claim, holdfast_timers_due"))
+    assert "index_missing" not in {finding["code"] for finding in doctor(migrated_url)["findings"]}
+
+
 def test_leases_are_judged_by_the_clock_of_the_database(migrated_url, monkeypatch):
     """The caller's may be an hour ahead: no worker is lost for that, and none of them came an hour ago."""
     with SyncEngine(migrated_url, tasks=[rest], config=QUICK):

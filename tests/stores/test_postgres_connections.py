@@ -7,6 +7,7 @@ import logging
 import socket
 import subprocess
 import sys
+from urllib.parse import quote
 
 import asyncpg
 import pytest
@@ -296,11 +297,12 @@ class Answering:
             "schema": "public",
             "in_use": False,
             "there": False,
+            "array_nulls": True,
         }
         self._row = (answer | changes).values()
 
-    async def fetchrow(self, _: str) -> tuple[object, ...]:
-        return tuple(self._row)
+    async def fetchrow(self, query: str) -> tuple[object, ...] | None:
+        return tuple(self._row) if "server_version" in query else None
 
     async def fetchval(self, _: str) -> bool:
         return True
@@ -381,7 +383,7 @@ async def test_a_role_with_too_few_connections_is_told_how_many_are_needed(poor_
     """And which settings there are."""
     url, owner, user = poor_user
     await owner.execute(f"ALTER ROLE {user} CONNECTION LIMIT 0")
-    with pytest.raises(StorageBusy, match=r"2 \+ StoreConfig\.readers.*max_connections.*CONNECTION LIMIT"):
+    with pytest.raises(StorageBusy, match=r"3 \+ StoreConfig\.readers.*max_connections.*CONNECTION LIMIT"):
         await database_at(url).connect_hints()
 
 
@@ -433,6 +435,40 @@ async def test_a_user_who_may_not_use_the_tables_is_told_what_to_grant(poor_user
     await owner.execute(f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {user}")
 
     await close_quietly(await database_at(url).connect_writer())
+
+
+@pytest.mark.parametrize("path", ["flows", '"Odd, ""one"""', "nowhere, flows", "flows, public"])
+async def test_a_user_who_may_not_use_the_schema_is_told_what_to_grant(poor_user, postgres_url, path):
+    """For PostgreSQL it is as if there were none; \"create one\" would be wrong."""
+    url, owner, user = poor_user
+    schema = path.removeprefix("nowhere, ").removesuffix(", public")
+    await owner.execute(f"CREATE SCHEMA {schema}")
+    option = f"?search_path={quote(path)}"
+    await close_quietly(await database_at(f"{postgres_url}?search_path={quote(schema)}").connect_writer())
+    with pytest.raises(AccessDenied, match="may not use the schema") as refused:
+        await database_at(url + option).connect_writer()
+    await owner.execute(str(refused.value).partition("run ")[2])
+
+    assert str(refused.value).endswith(f'TO "{user}"')
+    with pytest.raises(AccessDenied, match="GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES"):
+        await database_at(url + option).connect_writer()
+
+
+async def test_a_schema_without_its_versions_is_refused(postgres_url):
+    """As pg_dump --schema-only leaves it. It is not told to migrate, which would fail on tables that are there."""
+    database = database_at(postgres_url)
+    await close_quietly(await database.connect_writer())
+    async with database.session() as connection:
+        await connection.execute("DELETE FROM holdfast_schema_version")
+
+    with pytest.raises(StorageCorrupt, match=r"holdfast_schema_version is empty.*restore a whole backup"):
+        await database_at(postgres_url).connect_writer()
+
+
+async def test_a_server_that_knows_no_nulls_in_arrays_is_refused(postgres_url):
+    """Executions would get stuck on it, one after another."""
+    with pytest.raises(ServerNotSupported, match="array_nulls"):
+        await database_at(f"{postgres_url}?options=-c%20array_nulls%3Doff").connect_writer()
 
 
 async def test_a_schema_that_is_behind_is_refused_when_it_may_not_be_changed(postgres_url):

@@ -63,7 +63,19 @@ def test_nobody_but_the_statement_is_to_blame_for_its_content(error):
         (error_of("42P01"), StorageError, "holdfast migrate URL --check"),
         (error_of("XX001"), StorageCorrupt, "restore a backup"),
         (error_of("25006"), ServerReadOnly, "primary.*holdfast doctor"),
-        (error_of("53300"), StorageBusy, r"2 \+ StoreConfig\.readers.*max_connections"),
+        (error_of("53300"), StorageBusy, r"3 \+ StoreConfig\.readers.*max_connections"),
+        (
+            error_of("42P05", "it exists\nHINT:  set statement_cache_size to 0"),
+            StorageBusy,
+            r"\(it exists\).*hints=off",
+        ),
+        (error_of("26000"), StorageBusy, "hints=off"),
+        (
+            error_of("08P01", "unsupported startup parameter: search_path"),
+            InvalidDatabaseUrl,
+            "ALTER ROLE … SET search_path",
+        ),
+        (error_of("08P01", "unsupported startup parameter: options"), InvalidDatabaseUrl, "ALTER ROLE … SET …"),
         (ConnectionError("server rejected SSL upgrade"), StorageError, "does not speak TLS"),
         (error_of("58030"), StorageError, "server's log"),
         (error_of("42704", 'unrecognized configuration parameter "x"'), InvalidDatabaseUrl, "options"),
@@ -80,6 +92,14 @@ def test_errors_of_the_surroundings_name_the_database_and_the_next_step(error, k
 
     assert "localhost:5432/app" in str(raised.value)
     assert raised.value.__cause__ is error
+
+
+def test_what_the_server_says_in_several_lines_is_told_in_one():
+    """An error is one line, in a log and on a terminal."""
+    error = error_of("42501", "permission denied")
+    error.args = ("permission denied\nDETAIL:  Only owners may.",)
+
+    assert "permission denied DETAIL: Only owners may." in str(translate(error, "localhost:5432/app"))
 
 
 def test_an_error_of_holdfast_stays_what_it_is():

@@ -385,3 +385,13 @@ async def test_a_schema_further_down_the_search_path_is_found(postgres_url):
     assert [] == await Database(f"{postgres_url}?search_path=mine,public", StoreConfig(), lambda: 0).migrate()
     assert 1 <= len(await Database(f"{postgres_url}?search_path=mine", StoreConfig(), lambda: 0).migrate())
     await connection.close()
+
+
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+async def test_the_default_isolation_of_a_role_is_no_obstacle(postgres_url, level):
+    """Whoever keeps others away has no snapshot that the index, made meanwhile, would wait for in vain."""
+    isolation = level.replace(" ", "%5C%20")
+    url = f"{postgres_url}?options=-c%20default_transaction_isolation%3D{isolation}"
+    database = Database(url, StoreConfig(busy_deadline_s=2), lambda: 0)
+
+    assert [migration.name for migration in migrations()] == [done.name for done in await database.migrate()]

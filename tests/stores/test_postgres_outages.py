@@ -75,9 +75,9 @@ class Failures:
         self.count = 0
         original = getattr(owner, name)
 
-        async def counted(*args: Any) -> Any:
+        async def counted(*args: Any, **options: Any) -> Any:
             try:
-                return await original(*args)
+                return await original(*args, **options)
             except Exception:
                 self.count += 1
                 raise

@@ -6,9 +6,11 @@ import asyncio
 import logging
 from datetime import timedelta
 
+import asyncpg
 import pytest
 
 from holdfast import TaskContext, WorkflowContext, task, workflow
+from holdfast.errors import ServerNotSupported
 from tests.conftest import OpenEngine
 from tests.stores.pooler import Pooler
 
@@ -57,3 +59,17 @@ async def test_everything_works_behind_a_transaction_pooler(
     assert any(len(set(given)) > 1 for given in busy), "somebody's transactions ran on several connections"
     complaints = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
     assert [text for text in complaints if "synchronous_commit" not in text] == []
+
+
+async def test_without_hints_off_it_is_refused_before_anything_is_set(postgres_url: str, engine: OpenEngine) -> None:
+    """A session is given to others with all that was set in it: that a commit need not be on disk, for one. A pooler
+    with nothing else to do gives the same session twice, so that a hint to oneself would come back."""
+    async with Pooler(postgres_url, size=1).running() as url:
+        through = url.replace("hints=off", "")
+        with pytest.raises(ServerNotSupported, match=r"transaction pooler.*hints=off"):
+            await engine(workflows=[order], url=through)
+        shared = await asyncpg.connect(url.partition("?")[0], statement_cache_size=0)
+        changed = await shared.fetch("SELECT name FROM pg_settings WHERE source = 'session'")
+        await shared.close()
+
+    assert [] == changed

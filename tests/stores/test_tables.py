@@ -13,7 +13,7 @@ from holdfast.errors import StorageCorrupt
 from holdfast.store.postgres import migrate as postgres
 from holdfast.store.postgres.connections import Database
 from holdfast.store.sqlite import migrate as sqlite
-from holdfast.store.tables import made_by
+from holdfast.store.tables import indexes_made_by, made_by
 
 VERSIONS = "holdfast_schema_version"
 
@@ -61,3 +61,45 @@ def test_a_file_that_has_lost_a_table_is_refused(migrated_file, tmp_path):
 
         with pytest.raises(StorageCorrupt, match=r"lacks holdfast_timers.*restore a whole backup"):
             sqlite.missing(connection, str(file))
+
+
+def test_what_indexes_migrations_leave_behind():
+    """With the table that each is on, whatever it was called when the index was made."""
+    first = "CREATE INDEX a ON t (x)\n    WHERE y > 0;\nCREATE UNIQUE INDEX b ON t (y);\nCREATE INDEX c ON u (x);"
+    second = "DROP INDEX b;\nDROP TABLE u;\nALTER TABLE t RENAME TO v;\n-- CREATE INDEX e ON u (x);"
+    third = "CREATE INDEX CONCURRENTLY IF NOT EXISTS d ON u (x);"
+    there = indexes_made_by([first, second, third])
+
+    assert {"a", "d"} == there.keys()
+    assert "CREATE INDEX a ON v (x) WHERE y > 0" == there["a"].statement(concurrently=False)
+    assert "CREATE INDEX CONCURRENTLY d ON u (x)" == there["d"].statement(concurrently=True)
+
+
+def test_all_indexes_of_a_file_are_expected(migrated_file):
+    """But for those that keys have by themselves. What mends a lost one makes it as it was."""
+    select = "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL"
+    with closing(sqlite3.connect(migrated_file)) as connection:
+        there = {name: " ".join(sql.split()) for name, sql in connection.execute(select)}
+    wanted = indexes_made_by(migration.text for migration in sqlite.migrations())
+
+    assert there == {name: index.statement(concurrently=False) for name, index in wanted.items()}
+
+
+async def test_all_indexes_of_a_server_are_expected(postgres_url):
+    """And each is made as it was by the statement that mends a lost one."""
+    await Database(postgres_url, StoreConfig(), lambda: 0).migrate()
+    connection = await asyncpg.connect(postgres_url)
+    select = (
+        "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' AND indexname NOT IN "
+        "(SELECT conname FROM pg_constraint) ORDER BY 1"
+    )
+    before = [tuple(row) for row in await connection.fetch(select)]
+    wanted = indexes_made_by(migration.text for migration in postgres.migrations())
+    for name, index in wanted.items():
+        await connection.execute(f"DROP INDEX {name}")
+        await connection.execute(index.statement(concurrently=True))
+    after = [tuple(row) for row in await connection.fetch(select)]
+    await connection.close()
+
+    assert {name for name, _ in before} == wanted.keys()
+    assert before == after

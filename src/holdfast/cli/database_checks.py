@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import sqlite3
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
@@ -36,12 +37,20 @@ def _schema(name: str, missing: list[str], url: str) -> Finding:
     return Finding(Level.BAD, f"the schema of {name} lacks {', '.join(missing)}", f"holdfast migrate {shown_url(url)}")
 
 
+def _indexes(name: str, unfit: Mapping[str, str]) -> list[Finding]:
+    """Nothing is wrong without them, but all of it is slow, and ever slower."""
+    if not unfit:
+        return []
+    what = f"{name} lacks {len(unfit)} of its indexes, dropped or not made to their end: {', '.join(sorted(unfit))}"
+    return [Finding(Level.BAD, what, "; ".join(unfit[index] for index in sorted(unfit)), "index_missing")]
+
+
 async def _sqlite(url: str) -> list[Finding]:
     from contextlib import closing
 
     from holdfast.assembly import SystemClock, database_file
     from holdfast.store.sqlite.connections import Database
-    from holdfast.store.sqlite.migrate import missing
+    from holdfast.store.sqlite.migrate import missing, unfit_indexes
     from holdfast.store.sqlite.places import network_file_system
 
     path = database_file(url)
@@ -50,12 +59,14 @@ async def _sqlite(url: str) -> list[Finding]:
     try:
         with closing(database.open_reader()) as connection:
             left = [migration.name for migration in missing(connection, database.name)]
+            unfit = unfit_indexes(connection)
             damage = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     except sqlite3.Error as error:
         raise database.explain(error) from error
     found = [
         Finding(Level.OK, f"{path} can be read: SQLite {sqlite3.sqlite_version}, {_size(path)}"),
         _schema(str(path), left, url),
+        *_indexes(str(path), unfit),
     ]
     if damage != "ok":
         found.append(Finding(Level.BAD, f"{path} is damaged: {damage}", "stop, copy the files, restore a backup"))
@@ -111,6 +122,7 @@ def _secret(path: Path) -> list[Finding]:
 
 
 async def _postgres(url: str) -> list[Finding]:
+    from holdfast.store.postgres.checks import unfit_indexes
     from holdfast.store.postgres.connections import Database
     from holdfast.store.postgres.standbys import risks
 
@@ -119,9 +131,15 @@ async def _postgres(url: str) -> list[Finding]:
     async with database.session() as connection:
         version = connection.get_settings().server_version.partition(" ")[0]
         may_lose = await risks(connection, await connection.fetchval("SHOW synchronous_commit"))
+    pending = [migration.name for migration in await database.pending()]
+    unfit = {}
+    if not pending:
+        async with database.session() as connection:
+            unfit = await unfit_indexes(connection)
     found = [
         Finding(Level.OK, f"{database.name} answers: PostgreSQL {version}"),
-        _schema(database.name, [migration.name for migration in await database.pending()], url),
+        _schema(database.name, pending, url),
+        *_indexes(database.name, unfit),
         *(
             Finding(Level.NOTE, f"{database.name} may lose answered calls: {risk.what}", risk.remedy, risk.code)
             for risk in may_lose

@@ -20,8 +20,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -70,18 +70,23 @@ QUICK = {
 }
 STOP_SIGNALS = {"fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 
-# Told the server's process id after each start and an empty line after each end. Its input ends when the process that
-# writes it does, however that came about.
+# Told the process id of the server after each start, that of the command that runs with it, and nothing after each end.
+# Its input ends when the process that writes it does, however that came about.
 WATCHDOG = r"""
 trap '' INT TERM HUP QUIT
 server=
-while read -r line; do server=$line; done
-if [ -n "$server" ]; then
-  kill -QUIT "$server"
+command=
+while read -r whose pid; do
+  case $whose in server) server=$pid ;; command) command=$pid ;; esac
+done
+end() {
+  kill "-$1" "$2"
   tries=0
-  while kill -0 "$server" && [ $tries -lt 100 ]; do sleep 0.1; tries=$((tries + 1)); done
-  kill -KILL "$server"
-fi
+  while kill -0 "$2" && [ $tries -lt 100 ]; do sleep 0.1; tries=$((tries + 1)); done
+  kill -KILL "$2"
+}
+if [ -n "$command" ]; then end TERM "$command"; fi
+if [ -n "$server" ]; then end QUIT "$server"; fi
 if [ -n "$1" ]; then rm -rf "$1"; fi
 """
 
@@ -221,6 +226,15 @@ class LocalPostgres:
         self.stop(mode)
         self.start()
 
+    @contextmanager
+    def ends_with_us(self, command: subprocess.Popen[bytes]) -> Iterator[None]:
+        """If this process is killed meanwhile, the command is stopped, too, and before the server."""
+        self._tell_watchdog("command", command.pid)
+        try:
+            yield
+        finally:
+            self._tell_watchdog("command", None)
+
     def close(self) -> None:
         """Stop it for good. Data in a directory that was given stays."""
         if os.getpid() != self._owner:
@@ -332,7 +346,7 @@ class LocalPostgres:
                 start_new_session=True,  # Ctrl-C is for the one who started it
                 **self._as_account(),
             )
-        self._tell_watchdog(str(self._server.pid))
+        self._tell_watchdog("server", self._server.pid)
         deadline = time.monotonic() + START_TIMEOUT_S
         while not self._is_ready(self._server.pid):
             ended = self._server.poll() is not None
@@ -353,7 +367,7 @@ class LocalPostgres:
 
     def _ended(self) -> None:
         self._server = None
-        self._tell_watchdog("")
+        self._tell_watchdog("server", None)
 
     def _watch(self) -> None:
         self._watchdog = subprocess.Popen(
@@ -365,10 +379,10 @@ class LocalPostgres:
             start_new_session=True,
         )
 
-    def _tell_watchdog(self, pid: str) -> None:
+    def _tell_watchdog(self, whose: Literal["server", "command"], pid: int | None) -> None:
         if self._watchdog is not None and self._watchdog.stdin is not None:
             with suppress(BrokenPipeError):
-                self._watchdog.stdin.write(f"{pid}\n".encode())
+                self._watchdog.stdin.write(f"{whose} {pid or ''}\n".encode())
                 self._watchdog.stdin.flush()
 
     def _clean_up_after_kill(self) -> None:
@@ -498,7 +512,9 @@ def _run_with(server: LocalPostgres, command: Sequence[str]) -> int:
         # Ctrl-C reaches the command as well: it decides when to end, and the server has to be there until then.
         signal.signal(signal.SIGINT, lambda *_: None)
         signal.signal(signal.SIGTERM, lambda *_: child.terminate())
-        return child.wait()
+        with server.ends_with_us(child):
+            code = child.wait()
+        return code if code >= 0 else 128 - code  # killed by a signal: as a shell says it
 
 
 if __name__ == "__main__":

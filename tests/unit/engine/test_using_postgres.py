@@ -560,7 +560,7 @@ async def test_a_call_for_an_execution_that_is_held_beyond_the_deadline(engine, 
     await until(lambda: _waits(held))
 
     await held.signal("word", "end", using=app.connection)
-    with pytest.raises(errors.StorageBusy):
+    with pytest.raises(errors.StorageBusy, match=r"somebody else held.*pg_blocking_pids"):
         await held.signal("word", "late")
     await app.commit()
 
@@ -719,7 +719,7 @@ async def test_a_user_without_rights_is_refused(engine, app, postgres_url):
     await app.execute("CREATE ROLE nobody_in_particular")
     await app.execute("SET LOCAL ROLE nobody_in_particular")
 
-    with pytest.raises(errors.AccessDenied, match="permission denied"):
+    with pytest.raises(errors.AccessDenied, match=r"connection given as using=.*permission denied"):
         await client.start_workflow(echo, "x", using=app.connection)
 
     await app.rollback()
@@ -745,6 +745,40 @@ async def test_a_connection_to_another_database_is_refused(
         await app.commit()
         assert await orders(elsewhere) == ["o1"]
         await app.close()
+
+
+async def test_a_copy_that_has_taken_the_place_of_the_database_is_joined(engine, driver, postgres_url):
+    """The engine goes on with it, and so do the transactions of the application."""
+    client = (await engine()).client
+    name, maintenance = postgres_url.rpartition("/")[2], f"{postgres_url.rpartition('/')[0]}/postgres"
+    admin = await asyncpg.connect(maintenance)
+    # Who is connected while it is copied and renamed would be in the way.
+    await admin.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+    await admin.fetch("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1", name)
+    await admin.execute(f"CREATE DATABASE {name}_copy TEMPLATE {name}")
+    await admin.execute(f"ALTER DATABASE {name} RENAME TO {name}_old; ALTER DATABASE {name}_copy RENAME TO {name}")
+    await admin.execute(f"DROP DATABASE {name}_old")
+    await admin.close()
+
+    app = DRIVERS[driver]()
+    await app.open(postgres_url)
+    handle = await client.start_workflow(echo, "x", using=app.connection)
+    await app.commit()
+    await app.close()
+    assert await handle.result(timeout=20) == "x"
+
+
+async def test_a_connection_that_was_lost_is_named(engine, app, postgres_url):
+    """It is the application's own: trying again on it would be of no use."""
+    client = (await engine()).client
+    await client.start_workflow(echo, "x", workflow_id="w", using=app.connection)
+    admin = await asyncpg.connect(postgres_url)
+    await admin.fetchval("SELECT pg_terminate_backend($1, 5000)", await app.fetchval("SELECT pg_backend_pid()"))
+    await admin.close()
+
+    with pytest.raises(errors.HoldfastError, match=r"connection given as using= (was lost|failed)|it is closed"):
+        await client.start_workflow(echo, "x", workflow_id="w", using=app.connection)
+    assert not (await client.list_workflows(workflow_id="w")).items
 
 
 async def test_the_search_path_decides_what_a_connection_sees(engine, app):

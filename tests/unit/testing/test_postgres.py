@@ -405,3 +405,27 @@ def test_the_command_runs_another_with_the_url_and_answers_as_that_does(home):
     assert printed == passed
     assert (home / "data" / "PG_VERSION").exists()
     assert not (home / "data" / "postmaster.pid").exists()
+
+
+@pytest.mark.slow
+async def test_the_command_that_runs_ends_with_the_one_that_was_killed(home):
+    """It would go on for ever without its database, and keep its ports."""
+    script = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
+    options = ["--data", str(home), "--", sys.executable, "-c", script]
+    with subprocess.Popen([*COMMAND, *options], stdout=subprocess.PIPE, text=True) as command:
+        assert command.stdout is not None
+        command.stdout.readline()
+        child = int(command.stdout.readline())
+        assert is_alive(child)
+        command.kill()
+
+    await until(lambda: not is_alive(child))
+    await until(lambda: not (home / "data" / "postmaster.pid").exists())
+
+
+@pytest.mark.slow
+def test_a_command_that_is_killed_is_answered_as_a_shell_does(home):
+    """128 and the number of the signal."""
+    script = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+    done = subprocess.run([*COMMAND, "--data", str(home), "--", sys.executable, "-c", script], check=False)
+    assert 137 == done.returncode

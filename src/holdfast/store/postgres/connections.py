@@ -21,6 +21,7 @@ from holdfast.config import StoreConfig
 from holdfast.errors import InvalidRequest, SchemaTooOld, ServerReadOnly, StorageBusy, StorageError
 from holdfast.store.postgres import checks, migrate, urls
 from holdfast.store.postgres.faults import translate
+from holdfast.store.postgres.sessions import check_sessions
 from holdfast.store.protocol import Clock
 
 _log = logging.getLogger("holdfast.store")
@@ -123,7 +124,10 @@ class Database:
         pause_s = _FIRST_PAUSE_S
         while True:
             try:
-                async with self.session() as connection:
+                # Nothing is prepared yet: a pooler might give it to somebody else.
+                async with self.session(statement_cache_size=0) as connection:
+                    if self.hints:
+                        await check_sessions(connection, self.session(statement_cache_size=0), self.name)
                     return await checks.check(connection, self.name, self.config)
             except StorageBusy as error:
                 if loop.time() >= give_up_at:
@@ -150,14 +154,8 @@ class Database:
         return await self._connect()
 
     async def connect_hints(self) -> asyncpg.Connection[Any]:
-        """A hint that a crash takes away need not be on disk."""
-        connection = await self._connect()
-        try:
-            await connection.execute("SET synchronous_commit = off")
-        except BaseException:
-            connection.terminate()
-            raise
-        return connection
+        """The connection that tells other nodes, and hears from them."""
+        return await self._connect()
 
     async def open_pool(self, size: int) -> asyncpg.Pool[Any]:
         """So many connections to read with. Made when they are needed."""
@@ -180,9 +178,9 @@ class Database:
             connection.finds_by_keys = True
 
     @asynccontextmanager
-    async def session(self) -> AsyncIterator[asyncpg.Connection[Any]]:
+    async def session(self, **options: Any) -> AsyncIterator[asyncpg.Connection[Any]]:
         """A connection for a moment. What the driver raises inside is explained."""
-        connection = await self._connect()
+        connection = await self._connect(**options)
         try:
             with self._explained():
                 yield connection

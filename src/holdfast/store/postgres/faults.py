@@ -5,6 +5,7 @@ The five characters of SQLSTATE decide wherever there are any: https://www.postg
 
 from __future__ import annotations
 
+import re
 import ssl
 from typing import Final
 
@@ -49,11 +50,13 @@ _CLOSED: Final = ("connection is closed", "connection has been closed", "underly
 
 # The driver has no class of its own for it.
 _NO_TLS: Final = "rejected SSL upgrade"
+# What PgBouncer says; as a violation of the protocol, which is otherwise a connection that was lost.
+_POOLER_REFUSES: Final = re.compile(r"unsupported startup parameter(?: in options)?: (\w+)")
 
 
 def reason(error: BaseException) -> str:
-    """What an error says; its kind if it says nothing."""
-    return str(error) or type(error).__name__
+    """What an error says, in one line; its kind if it says nothing."""
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def sqlstate(error: BaseException) -> str:
@@ -108,53 +111,74 @@ def _by_state(error: BaseException, name: str) -> HoldfastError | None:
     code = sqlstate(error)
     if code == DISK_FULL:
         return StorageFull(
-            f"{name} can't be written ({error}): reads go on, writes resume by themselves when there is space",
+            f"{name} can't be written ({reason(error)}): reads go on, writes resume by themselves when there is space",
             path=name,
         )
     if code == READ_ONLY:
         return ServerReadOnly(
-            f"{name} does not accept writes ({error}): name the primary in the URL; if it is that one, "
+            f"{name} does not accept writes ({reason(error)}): name the primary in the URL; if it is that one, "
             "`holdfast doctor` says what to reset",
             path=name,
         )
     if code == TOO_MANY_CONNECTIONS:
         return StorageBusy(
-            f"{name} has no connection left ({error}): every node needs 2 + StoreConfig.readers of them, so 4 unless "
-            "told else; run fewer nodes, or raise the server's max_connections, or the CONNECTION LIMIT of this role "
-            "or database",
+            f"{name} has no connection left ({reason(error)}): every node needs 3 + StoreConfig.readers of them, so 5 "
+            "unless told else, one less with hints=off; run fewer nodes, or raise the server's max_connections, or the "
+            "CONNECTION LIMIT of this role or database",
+            path=name,
+        )
+    if code in _STALE_STATEMENT:
+        # The driver's own advice, in the lines behind the first, is for whoever uses the driver.
+        return StorageBusy(
+            f"{name} has given our session to others, or theirs to us ({str(error).partition(chr(10))[0]}): behind a "
+            "transaction pooler, write hints=off into the URL, or connect to the server itself",
             path=name,
         )
     if code in _CORRUPT:
-        return StorageCorrupt(f"{name} is damaged ({error}): stop, copy the files, and restore a backup", path=name)
+        return StorageCorrupt(
+            f"{name} is damaged ({reason(error)}): stop, copy the files, and restore a backup", path=name
+        )
     return _by_rights(code, error, name)
 
 
 def _by_rights(code: str, error: BaseException, name: str) -> HoldfastError | None:
     if code == PERMISSION_DENIED:
-        return AccessDenied(f"{name} refuses ({error}): grant this right to the user of the URL", path=name)
+        return AccessDenied(f"{name} refuses ({reason(error)}): grant this right to the user of the URL", path=name)
     if code.startswith("28"):
         return AccessDenied(
-            f"{name} lets nobody in with this user and password ({error}): check both, and the server's pg_hba.conf",
+            f"{name} lets nobody in with this user and password ({reason(error)}): check both, and the server's "
+            "pg_hba.conf",
             path=name,
         )
     if code == "3D000":
-        return StorageError(f"{name} is not there ({error}): create it with CREATE DATABASE", path=name)
+        return StorageError(f"{name} is not there ({reason(error)}): create it with CREATE DATABASE", path=name)
     if code in {"42P01", "42703", "3F000"}:
         return StorageError(
-            f"the schema of {name} is not complete ({error}): was something dropped, or is search_path another one? "
-            "`holdfast migrate URL --check` says what is missing",
+            f"the schema of {name} is not complete ({reason(error)}): was something dropped, or is search_path another "
+            "one? `holdfast migrate URL --check` says what is missing",
             path=name,
         )
+    if found := _POOLER_REFUSES.search(str(error)):
+        setting = found[1] if found[1] != "options" else "…"
+        return InvalidDatabaseUrl(
+            f"{name} is behind a pooler that passes on no {found[1]} from the URL: take it out, and set it for the "
+            f"user instead (ALTER ROLE … SET {setting} = …), or connect to the server itself",
+            field=found[1],
+        )
     if code in {"42704", "22023"} and "configuration parameter" in str(error):
-        return InvalidDatabaseUrl(f"{name} does not know a setting in the URL's options ({error})", field="options")
+        return InvalidDatabaseUrl(
+            f"{name} does not know a setting in the URL's options ({reason(error)})", field="options"
+        )
     return None
 
 
 def _by_class(error: BaseException, name: str) -> HoldfastError | None:
     if isinstance(error, ssl.SSLError):
-        return StorageError(f"{name} can't be reached securely ({error}): check sslmode and sslrootcert", path=name)
+        return StorageError(
+            f"{name} can't be reached securely ({reason(error)}): check sslmode and sslrootcert", path=name
+        )
     if isinstance(error, asyncpg.ClientConfigurationError):
-        return InvalidDatabaseUrl(f"the driver does not understand the URL of {name}: {error}", field="url")
+        return InvalidDatabaseUrl(f"the driver does not understand the URL of {name}: {reason(error)}", field="url")
     if isinstance(error, asyncpg.TargetServerAttributeNotMatched):
         return ServerReadOnly(
             f"none of {name} accepts writes: name the primary in the URL; if it is among them, its "
@@ -171,9 +195,15 @@ def _by_class(error: BaseException, name: str) -> HoldfastError | None:
         return StorageBusy(
             f"{name} can't be reached ({reason(error)}): does the server run, and are host and port right?", path=name
         )
+    if sqlstate(error) == LOCK_NOT_AVAILABLE:
+        return StorageBusy(
+            f"{name}: somebody else held what this call needs beyond the deadline ({reason(error)}); nothing of it was "
+            "written: end the transaction that stays open, pg_blocking_pids() shows whose it is, and try again",
+            path=name,
+        )
     if is_transient(error):
         return StorageBusy(f"{name} did not do it before the deadline ({reason(error)}): try again", path=name)
     code = sqlstate(error)
     if code[:2] in {"53", "57", "58", "XX"} or code == "0A000":
-        return StorageError(f"{name} can't be used ({error}): see the server's log", path=name)
+        return StorageError(f"{name} can't be used ({reason(error)}): see the server's log", path=name)
     return None

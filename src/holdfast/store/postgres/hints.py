@@ -162,6 +162,9 @@ class Hints:
             connection.add_termination_listener(self._on_end)
             await connection.add_listener(CHANNEL, self._on_hint)
             await self._probe(connection)
+            # A hint that a crash takes away need not be on disk. Not before the session is known to be ours: a pooler
+            # would give it to somebody whose commits have to be.
+            await connection.execute("SET synchronous_commit = off")
             if self._settled.is_set():
                 _log.info("hints of %s work again", self._database.name)
             self._healthy = True

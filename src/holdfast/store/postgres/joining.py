@@ -17,9 +17,17 @@ from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, Final
 
-from holdfast.errors import HoldfastError, InvalidRequest, StorageBusy, StorageError
+from holdfast.errors import AccessDenied, HoldfastError, InvalidRequest, StorageBusy, StorageError
+from holdfast.store.postgres import settings as common
 from holdfast.store.postgres.connections import Database
-from holdfast.store.postgres.faults import LOCK_NOT_AVAILABLE, READ_ONLY, sqlstate
+from holdfast.store.postgres.faults import (
+    LOCK_NOT_AVAILABLE,
+    PERMISSION_DENIED,
+    READ_ONLY,
+    is_connection_lost,
+    reason,
+    sqlstate,
+)
 from holdfast.store.postgres.hints import Hints
 from holdfast.store.postgres.load import Raced, load
 from holdfast.store.postgres.readers import Reads
@@ -51,17 +59,22 @@ class Joining:
         self._hints = hints
         self._turns = _Turns()
         self._identity = ""
+        self._reads: Reads | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._engine_thread: int | None = None
         self._watch: Watch | None = None
 
     def start(self, reads: Reads, identity: str) -> None:
         """`identity` is what the database is known by, whatever a connection calls it."""
         self._identity = identity
+        self._reads = reads
+        self._loop = asyncio.get_running_loop()
         self._engine_thread = threading.get_ident()
         self._watch = Watch(reads, self._hints)
 
     async def stop(self) -> None:
         self._engine_thread = None
+        self._reads = None
         watch, self._watch = self._watch, None
         if watch is not None:
             await watch.stop()
@@ -126,7 +139,7 @@ class Joining:
             if sqlstate(error) in _NO_SUCH_TABLE:
                 raise self._elsewhere() from error
             raise
-        if identity != self._identity:
+        if identity != self._identity and identity != await self._asked_again(visited):
             raise self._elsewhere()
         if isolation != "read committed":
             raise InvalidRequest(
@@ -136,6 +149,17 @@ class Joining:
                 isolation=isolation,
             )
         return xid, dict(zip(_SETTINGS, settings, strict=True))
+
+    async def _asked_again(self, visited: Visit) -> str:
+        """What the engine's database is known by now: a copy may have been put in its place, and the engine went on."""
+        reads, loop = self._reads, self._loop
+        if reads is None or loop is None:
+            return self._identity
+        asked = asyncio.run_coroutine_threadsafe(reads.run(common.identity), loop)
+        # What blocks is never run in the thread of the loop.
+        blocking = isinstance(visited, PsycopgVisit)
+        self._identity = asked.result() if blocking else await asyncio.wrap_future(asked)
+        return self._identity
 
     async def _until_done(self, visited: Visit, batch: Batch, settings: dict[str, str]) -> None:
         patience = settings["lock_timeout"]
@@ -173,10 +197,10 @@ class Joining:
             expected=name,
         )
 
-    def _busy(self, reason: object) -> StorageBusy:
+    def _busy(self, why: object) -> StorageBusy:
         name = self._database.name
         return StorageBusy(
-            f"{name}: somebody else holds what this call needs ({reason}); nothing of it was written, and your "
+            f"{name}: somebody else holds what this call needs ({why}); nothing of it was written, and your "
             "transaction is as it was: try again, or roll back and begin anew",
             path=name,
         )
@@ -193,6 +217,18 @@ class Joining:
             return InvalidRequest(f"the transaction is read-only, so nothing can join it: {error}", field=FIELD)
         if code in {LOCK_NOT_AVAILABLE, _DEADLOCK, _CANCELLED}:
             return self._busy(error)
+        if code == PERMISSION_DENIED:
+            return AccessDenied(
+                f"the user of the connection given as using= may not do this in {self._database.name} "
+                f"({reason(error)}): grant it what the engine's user has",
+                path=self._database.name,
+            )
+        if code and is_connection_lost(error):
+            return StorageBusy(
+                f"the connection given as using= was lost ({reason(error)}), and its transaction with it: connect and "
+                "begin anew",
+                path=self._database.name,
+            )
         if not code:
             return StorageError(f"the connection given as using= failed ({type(error).__name__}): {error}")
         return self._database.explain(error)

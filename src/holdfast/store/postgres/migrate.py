@@ -33,6 +33,10 @@ Connect = Callable[[], AbstractAsyncContextManager[Any]]
 
 LOCK_TIMEOUT_S: Final = 2.0
 _LONGEST_PAUSE_S: Final = 0.5
+# Whatever the server or the role has for a default. With a snapshot for the whole transaction, whoever keeps others
+# away would be waited for by the index that is made meanwhile, and would not see what was applied before it got the
+# lock.
+_ISOLATION: Final = "read_committed"
 
 # In the schema where it is found, else in the first of the search path.
 _FIND: Final = "SELECT to_regclass('holdfast_schema_version') IS NOT NULL"
@@ -176,7 +180,7 @@ async def _make_version_table(connection: Any) -> None:
 
 
 async def _apply_whole(connection: Any, migration: Migration) -> bool:
-    async with connection.transaction():
+    async with connection.transaction(isolation=_ISOLATION):
         if not await _locked_and_needed(connection, migration):
             return False
         await connection.execute(migration.text)
@@ -186,7 +190,7 @@ async def _apply_whole(connection: Any, migration: Migration) -> bool:
 
 async def _apply_one_by_one(holder: Any, connect: Connect, migration: Migration, waits_s: float | None) -> bool:
     """One connection keeps others away, a second one works: it must not be inside a transaction."""
-    async with holder.transaction():
+    async with holder.transaction(isolation=_ISOLATION):
         if not await _locked_and_needed(holder, migration):
             return False
         async with connect() as worker:
@@ -204,7 +208,7 @@ async def _apply_alone(connection: Any, sql: str, migration: Migration, waits_s:
         await _drop_unfinished(connection, sql, migration)
         await connection.execute(sql)
         return
-    async with connection.transaction():
+    async with connection.transaction(isolation=_ISOLATION):
         await connection.execute(_LIMITS)
         await connection.execute(sql)
 

@@ -21,5 +21,13 @@ async def settings(connection: Connection) -> Settings:
     """As the first node has set them."""
     await connection.execute(_PROPOSE, ["identity", "secret"], [secrets.token_hex(16), secrets.token_hex(32)])
     found = dict(await connection.fetch(_ALL))
-    place = await connection.fetchval(_PLACE)
-    return Settings(f"{found['identity']} {place}", bytes.fromhex(found["secret"]))
+    return Settings(await _identity(connection, found), bytes.fromhex(found["secret"]))
+
+
+async def identity(connection: Connection) -> str:
+    """What it is now: a database may be replaced by a copy of it while nodes are at work."""
+    return await _identity(connection, dict(await connection.fetch(_ALL)))
+
+
+async def _identity(connection: Connection, found: dict[str, str]) -> str:
+    return f"{found.get('identity')} {await connection.fetchval(_PLACE)}"

@@ -13,7 +13,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from holdfast.errors import SchemaTooNew, StorageCorrupt, StorageError
-from holdfast.store.tables import lost, made_by
+from holdfast.store.tables import indexes_made_by, lost, made_by
 
 _SCHEMA_VERSION = """
 CREATE TABLE IF NOT EXISTS holdfast_schema_version (
@@ -90,6 +90,14 @@ def apply(connection: sqlite3.Connection, path: str, now: int) -> None:
         connection.execute(
             "INSERT INTO holdfast_schema_version (version, name, checksum, applied_at) VALUES (?, ?, ?, ?)", row
         )
+
+
+def unfit_indexes(connection: sqlite3.Connection) -> dict[str, str]:
+    """Indexes that were dropped, by name, and the statement that makes each of them again."""
+    done = _applied(connection)
+    wanted = indexes_made_by(migration.text for migration in migrations() if migration.version in done)
+    there = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'index'")}
+    return {name: index.statement(concurrently=False) for name, index in wanted.items() if name not in there}
 
 
 def _applied(connection: sqlite3.Connection) -> dict[int, str]:
