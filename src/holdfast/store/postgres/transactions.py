@@ -29,6 +29,7 @@ from holdfast.store.postgres.fronts import Fronts
 from holdfast.store.postgres.load import Raced, load
 from holdfast.store.postgres.marks import Marks
 from holdfast.store.postgres.statements import Connection
+from holdfast.store.postgres.timelines import Timelines
 from holdfast.store.postgres.write import Seen, write
 from holdfast.store.protocol import Batch, Changes, Clock
 
@@ -78,6 +79,7 @@ class Transactions:
         self._clock = clock
         self._connection: Any = None
         self._marks = Marks()
+        self._timelines = Timelines()
         self._aside = Aside()
         self._fronts = Fronts()
         self.floor = Floor()
@@ -92,13 +94,15 @@ class Transactions:
         self._begin = _BEGIN if database.hints else _BEGIN + local
 
     async def connect(self) -> Any:
-        """Opened when needed: a connection that was lost has been thrown away."""
+        """Opened when needed: a connection that was lost has been thrown away. Where the new one leads is asked here
+        alone, not by readers: what is read from another past does no harm before it is committed."""
         if self._connection is None:
             connection = await self._database.connect_writer()
             try:
                 if self._database.hints:
                     await connection.execute(self._session)
-                lost = await self._marks.met(connection)
+                past = await self._timelines.ask(connection)
+                lost = await self._marks.met(connection)  # the last: what it finds out it says once
             except DRIVER_ERRORS as error:
                 await close_quietly(connection)
                 raise self._database.explain(error) from error
@@ -106,15 +110,28 @@ class Transactions:
                 await close_quietly(connection)
                 raise
             self._connection = connection
-            if lost:
-                _log.error(
-                    "%s has lost %d transactions of this node that were committed and answered: has a standby taken "
-                    "over that had not got them, or was a backup restored? Workers begin anew with what is there",
-                    self._database.name,
-                    lost,
-                )
+            if self._remembers_too_much(lost, moved=self._timelines.moved_to(past)):
                 _tell(self.went_back)
         return self._connection
+
+    def _remembers_too_much(self, lost: int, *, moved: bool) -> bool:
+        """Whether this process may know what the database does not."""
+        name = self._database.name
+        if lost:
+            _log.error(
+                "%s has lost %d transactions of this node that were committed and answered: has a standby taken "
+                "over that had not got them, or was a backup restored? Workers begin anew with what is there",
+                name,
+                lost,
+            )
+        elif moved:
+            _log.warning(
+                "%s goes on from another past than before: a standby has taken over, or a backup was restored. All "
+                "transactions of this node are there; whether other nodes have lost any is not known here. Workers "
+                "begin anew with what is there",
+                name,
+            )
+        return moved or lost > 0
 
     async def run(self, batch: Batch) -> bool:
         """One transaction, or several if it has to be split. Returns when the batch knows how it ended, or when it is
