@@ -23,6 +23,7 @@ from holdfast.errors import NOT_NOW, ExecutionNotFound
 from holdfast.testing.invariants import check, read
 from holdfast.testing.postgres import LocalPostgres
 from tests.conftest import until
+from tests.stores.pooler import Pooler
 
 pytestmark = pytest.mark.slow
 
@@ -241,6 +242,33 @@ async def test_a_node_that_has_lost_nothing_forgets_what_others_have_lost(pair, 
         assert "found" == await handle.result(timeout=60)
         assert [] == [str(violation) for violation in check(await read(caller.storage))]
     assert "whether other nodes have lost any is not known here" in caplog.text
+
+
+async def test_a_failover_behind_a_pooler_is_noticed(pair, monkeypatch):
+    """Also where a connection leads to the new server from one transaction to the next, as if nothing had happened."""
+    monkeypatch.setattr(f"{__name__}.stage", Stage())
+    pooler = Pooler(pair.primary.url_of("app"), size=4)
+    config = EngineConfig(store=CONFIG.store, worker=WorkerConfig(lease_s=60.0, shutdown_grace_s=1.0))
+    async with (
+        pooler.running() as url,
+        Engine(pair.url, config=CONFIG) as caller,
+        Engine(url, workflows=[long_order], config=config) as node,
+    ):
+        handle = await caller.client.start_workflow(long_order, workflow_id="o")
+        await stage.begun.wait()
+        await pair.catch_up()
+        await pair.cut_off()
+        await handle.signal("word", "lost")
+        await until(lambda: stage.read == ["lost"])
+        await _execute(pair.standby, "SELECT pg_promote()")
+        pooler.go_over(pair.standby.url_of("app"))
+        await asyncio.to_thread(pair.primary.kill)
+        await _signalled(handle, "word", "found")
+        stage.go_on.set()
+
+        # By the node itself: nobody tells the caller of what is done behind a pooler.
+        assert "found" == await (await node.client.find_workflow("o")).result(timeout=60)
+        assert [] == [str(violation) for violation in check(await read(caller.storage))]
 
 
 async def _signalled(handle: Any, name: str, value: str) -> None:

@@ -5,6 +5,9 @@ old one, also after a crash. A dump is restored to another cluster, or to anothe
 notices any of these must not rely on what it remembers: it may have read what is lost now, although nothing of its own
 is, and what has come since may have the same numbers.
 
+A session stays where it is: its server does not change the timeline while it runs. Behind a pooler that gives every
+transaction another session, each says in its mark on which timeline it may be written.
+
 Any role may ask, on PostgreSQL 14 to 18. Services and forks may refuse (Aurora knows no WAL of its own, some hide the
 control file): what can't be asked is not compared, and a loss is noticed by a node's own transactions alone (`marks`).
 The timeline in the control file is no help: it is that of the last checkpoint, and a new primary makes its first later.
@@ -59,6 +62,11 @@ class Timelines:
                 if sqlstate(error) in _FOR_GOOD:
                     self._asked = self._asked[1:]
         return Past()
+
+    @property
+    def timeline(self) -> str | None:
+        """The one that this writer has met last, if it was told."""
+        return self._known.timeline
 
     def moved_to(self, past: Past) -> bool:
         """Whether it is another one than before. From now on it is the one that is known."""

@@ -29,10 +29,11 @@ from holdfast.store.postgres.faults import is_connection_lost, is_lost_commit, i
 from holdfast.store.postgres.floors import Floor
 from holdfast.store.postgres.fronts import Fronts
 from holdfast.store.postgres.load import Raced, load
-from holdfast.store.postgres.marks import Marks
+from holdfast.store.postgres.marks import ELSEWHERE, Marks
 from holdfast.store.postgres.statements import Connection
 from holdfast.store.postgres.timelines import Timelines
 from holdfast.store.postgres.write import Seen, write
+from holdfast.store.postgres.writing import Piece
 from holdfast.store.protocol import Batch, Changes, Clock
 
 _log = logging.getLogger("holdfast.store")
@@ -238,9 +239,9 @@ class Transactions:
                 # Nothing to write, nothing to make durable: locks that found nothing to do need no commit on disk.
                 await connection.execute("ROLLBACK")
                 return False
-            number, mark = self._marks.next(now)
+            number, mark = self._marks.next(now, None if self._database.hints else self._timelines.timeline)
             self.meanwhile(writing=True)
-            await write(packing, changes, seen, now, mark)
+            await self._write(packing, changes, seen, now, mark)
         await self._commit(connection, number, batch, give_up_at)
         self._fronts.wrote(changes)
         self.floor.wrote(changes)
@@ -258,6 +259,15 @@ class Transactions:
 
     async def now(self, connection: Connection) -> int:
         return await self._clock.read(connection) if isinstance(self._clock, DatabaseClock) else self._clock()
+
+    async def _write(self, packing: Packing, changes: Changes, seen: Seen, now: int, mark: Piece) -> None:
+        try:
+            await write(packing, changes, seen, now, mark)
+        except Exception as error:
+            if sqlstate(error) == ELSEWHERE:
+                # As good as a lost connection: the next one is asked where it leads.
+                raise ConnectionResetError(f"{self._database.name} is on another timeline than before") from error
+            raise
 
     async def _commit(self, connection: Any, number: int, batch: Batch, give_up_at: float) -> None:
         # Callers may give up on a COMMIT, the writer may not: one that waits for its standby would stand without it.
