@@ -260,6 +260,9 @@ class _Nothing:
     def went_back(self) -> None:
         """Nobody here remembers anything."""
 
+    def refuse_late(self, before: float, error: Exception) -> None:
+        """Nobody here has a deadline."""
+
 
 NOTHING = _Nothing()
 

@@ -23,6 +23,7 @@ from holdfast.errors import NOT_NOW, ExecutionNotFound
 from holdfast.testing.invariants import check, read
 from holdfast.testing.postgres import LocalPostgres
 from tests.conftest import until
+from tests.stores.pooler import Pooler
 
 pytestmark = pytest.mark.slow
 
@@ -65,6 +66,14 @@ class Pair:
         sql = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'"
         async with _connected(self.primary) as connection:
             await until(lambda: connection.fetchval(sql))
+
+    async def catch_up(self) -> None:
+        """The standby has everything that is there now."""
+        async with _connected(self.primary) as connection:
+            end = await connection.fetchval("SELECT pg_current_wal_insert_lsn()::text")
+        async with _connected(self.standby) as connection:
+            sql = "SELECT pg_last_wal_replay_lsn() >= $1::text::pg_lsn"
+            await until(lambda: connection.fetchval(sql, end))
 
     async def cut_off(self) -> None:
         """The standby gets nothing any more."""
@@ -181,3 +190,90 @@ async def test_nodes_go_on_with_the_standby(pair, record_property, waited_for):
         else:
             assert lost, "the standby was to lose what it was not sent"
         assert [] == [str(violation) for violation in check(await read(one.storage))]
+
+
+class Stage:
+    """What the bodies below and their test tell each other."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+        self.go_on = asyncio.Event()
+        self.read: list[str] = []
+
+
+stage = Stage()
+
+
+async def long_step() -> None:
+    stage.begun.set()
+    await stage.go_on.wait()
+
+
+@workflow
+async def long_order(ctx: WorkflowContext) -> str:
+    """Holds its lease, by a step that takes long, while a signal comes."""
+
+    async def word() -> str:
+        stage.read.append(await ctx.wait_for_signal("word", str))
+        return stage.read[-1]
+
+    reading = asyncio.ensure_future(word())
+    await ctx.run(long_step)
+    return await reading
+
+
+async def test_a_node_that_has_lost_nothing_forgets_what_others_have_lost(pair, caplog, monkeypatch):
+    """A signal that another node wrote, and a program of this one has read, is gone, and the history has grown to the
+    same length by another one: what the program would record next does not belong there."""
+    monkeypatch.setattr(f"{__name__}.stage", Stage())
+    # Without heartbeats meanwhile: those would be lost, and the node would know by them.
+    config = EngineConfig(store=CONFIG.store, worker=WorkerConfig(lease_s=60.0, shutdown_grace_s=1.0))
+    async with Engine(pair.url, config=CONFIG) as caller, Engine(pair.url, workflows=[long_order], config=config):
+        handle = await caller.client.start_workflow(long_order, workflow_id="o")
+        await stage.begun.wait()
+        await pair.catch_up()
+        await pair.cut_off()
+        await handle.signal("word", "lost")
+        await until(lambda: stage.read == ["lost"])
+        await pair.fail_over()
+        await _signalled(handle, "word", "found")
+        stage.go_on.set()
+
+        assert "found" == await handle.result(timeout=60)
+        assert [] == [str(violation) for violation in check(await read(caller.storage))]
+    assert "whether other nodes have lost any is not known here" in caplog.text
+
+
+async def test_a_failover_behind_a_pooler_is_noticed(pair, monkeypatch):
+    """Also where a connection leads to the new server from one transaction to the next, as if nothing had happened."""
+    monkeypatch.setattr(f"{__name__}.stage", Stage())
+    pooler = Pooler(pair.primary.url_of("app"), size=4)
+    config = EngineConfig(store=CONFIG.store, worker=WorkerConfig(lease_s=60.0, shutdown_grace_s=1.0))
+    async with (
+        pooler.running() as url,
+        Engine(pair.url, config=CONFIG) as caller,
+        Engine(url, workflows=[long_order], config=config) as node,
+    ):
+        handle = await caller.client.start_workflow(long_order, workflow_id="o")
+        await stage.begun.wait()
+        await pair.catch_up()
+        await pair.cut_off()
+        await handle.signal("word", "lost")
+        await until(lambda: stage.read == ["lost"])
+        await _execute(pair.standby, "SELECT pg_promote()")
+        pooler.go_over(pair.standby.url_of("app"))
+        await asyncio.to_thread(pair.primary.kill)
+        await _signalled(handle, "word", "found")
+        stage.go_on.set()
+
+        # By the node itself: nobody tells the caller of what is done behind a pooler.
+        assert "found" == await (await node.client.find_workflow("o")).result(timeout=60)
+        assert [] == [str(violation) for violation in check(await read(caller.storage))]
+
+
+async def _signalled(handle: Any, name: str, value: str) -> None:
+    while True:
+        try:
+            return await handle.signal(name, value, request_id=value)
+        except NOT_NOW:
+            await asyncio.sleep(0.05)

@@ -65,6 +65,9 @@ class _Source:
     def went_back(self) -> None:
         """Nobody here remembers anything."""
 
+    def refuse_late(self, before: float, error: Exception) -> None:
+        """Nobody here has a deadline."""
+
 
 async def write_waiting(
     database_url: str, count: int, *, name: str = NAME, wait: SubscriptionKind = SubscriptionKind.BROADCAST

@@ -24,7 +24,10 @@ Asked = asyncio.Future[bytes]
 class Backend:
     """A connection to the server that is logged in."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, greeting: bytes) -> None:
+    def __init__(
+        self, port: int | None, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, greeting: bytes
+    ) -> None:
+        self.port = port
         self.reader = reader
         self.writer = writer
         self.greeting = greeting
@@ -58,6 +61,17 @@ class Pooler:
             for _, backend in self._free:
                 backend.writer.close()
 
+    def go_over(self, url: str) -> None:
+        """To another server, as after a failover: clients that are between two transactions do not notice."""
+        self._url = urlsplit(url)
+        left, self._free = self._free, deque()
+        for _, backend in left:
+            self._drop(backend)
+
+    def _drop(self, backend: Backend) -> None:
+        backend.writer.close()
+        self._made -= 1
+
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
@@ -85,8 +99,7 @@ class Pooler:
                 try:
                     asked = await self._transaction(asked, reader, writer, backend)
                 except (asyncio.IncompleteReadError, ConnectionError):
-                    backend.writer.close()
-                    self._made -= 1
+                    self._drop(backend)
                     raise
                 await self._give_back(number, backend)
         finally:
@@ -128,19 +141,23 @@ class Pooler:
 
     async def _give_back(self, number: int, backend: Backend) -> None:
         async with self._freed:
-            self._free.append((number, backend))
+            if backend.port == self._url.port:
+                self._free.append((number, backend))
+            else:
+                self._drop(backend)
             self._freed.notify()
 
     async def _connected(self) -> Backend:
         assert self._url.hostname is not None
-        reader, writer = await asyncio.open_connection(self._url.hostname, self._url.port)
+        port = self._url.port
+        reader, writer = await asyncio.open_connection(self._url.hostname, port)
         words = ["user", self._url.username or "", "database", self._url.path[1:], ""]
         body = struct.pack("!i", 196608) + b"".join(word.encode() + b"\0" for word in words)
         writer.write(struct.pack("!i", len(body) + 4) + body)
         greeting = b""
         while greeting[-6:] != b"Z\0\0\0\5I":
             greeting += await _message(reader)
-        return Backend(reader, writer, greeting)
+        return Backend(port, reader, writer, greeting)
 
 
 def _with_made_up_key(greeting: bytes) -> bytes:

@@ -324,6 +324,19 @@ class OperationQueue:
     def went_back(self) -> None:
         self.call(self.audience.went_back)
 
+    def refuse_late(self, before: float, error: Exception) -> None:
+        """Except those who wait until the database can be used again. One after another goes through the queue: threads
+        put in meanwhile what is new."""
+        late = []
+        for _ in range(len(self._waiting)):
+            member = self._waiting.popleft()
+            if member.since < before and not member.operation.PATIENT:
+                member.refusal = error
+                late.append(member)
+            else:
+                self._waiting.append(member)
+        self.call(lambda: _settle_all(late))
+
     def settle(self, batch: OperationBatch) -> None:
         """From the writer. Waking the loop is a system call: under load several commits share one."""
         if self._leftovers is not None:
@@ -363,6 +376,8 @@ class OperationQueue:
             if self._loop is None:
                 self._refuse(members)
             else:
+                for member in members:
+                    member.since = loop.time()  # each time they have as long as anybody
                 self._waiting.extendleft(reversed(members))
                 self._wake()
 

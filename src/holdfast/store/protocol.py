@@ -372,6 +372,11 @@ class BatchSource(Protocol):
         writer."""
         ...
 
+    def refuse_late(self, before: float, error: Exception) -> None:
+        """Refuse what was handed in before then, by the loop's clock, and not taken yet: it can't be for now. From a
+        writer that is a task of the event loop."""
+        ...
+
 
 class Store(Protocol):
     """`writes_on_loop`: its writer is a task of the event loop, which is free whenever that waits."""

@@ -108,3 +108,6 @@ class _WatchedSource:
 
     def went_back(self) -> None:
         self._source.went_back()
+
+    def refuse_late(self, before: float, error: Exception) -> None:
+        self._source.refuse_late(before, error)

@@ -68,6 +68,8 @@ class Source:
 
     def went_back(self) -> None: ...
 
+    def refuse_late(self, before: float, error: Exception) -> None: ...
+
 
 async def written(doubt: Doubt) -> tuple[Writes, MemoryDatabase]:
     database, batch = MemoryDatabase(), Writes()

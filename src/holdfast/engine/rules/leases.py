@@ -87,6 +87,17 @@ def give_up_slot(ws: Workspace, execution_id: str) -> None:
     ws.place.turn_lost(execution_id, ready.worker if ready is not None else None)
 
 
+def check_here(ws: Workspace, execution: Execution, session: str) -> None:
+    """The session that holds it is one of this process. Those that were closed because the database has gone back hold
+    their leases for a moment longer, and what they report was made from what is not there any more."""
+    if not ws.place.is_local(session):
+        raise StaleClaim(
+            f"the session that holds execution {execution.id} is over; nothing was recorded: drop the cached program",
+            execution_id=execution.id,
+            epoch=execution.epoch,
+        )
+
+
 def let_go(ws: Workspace, execution: Execution) -> None:
     """The turn is over and nothing is unseen: back to waiting. The execution is known to have changed."""
     ready = execution.ready

@@ -14,7 +14,7 @@ from holdfast.engine.messages.matching import plan_sending
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules import commands
 from holdfast.engine.rules.closing import bury, bury_unread, drop_waits
-from holdfast.engine.rules.leases import check_holder, give_up_slot, let_go
+from holdfast.engine.rules.leases import check_here, check_holder, give_up_slot, let_go
 from holdfast.engine.rules.look_backs import plan_look_back
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.engine.turns.checks import refusal_of
@@ -56,7 +56,7 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
     def decide(self, ws: Workspace) -> TurnAnswer:
         request = self.request
         execution = ws.execution(request.org, request.execution_id)
-        check_holder(execution, request.token)
+        check_here(ws, execution, check_holder(execution, request.token))
         if self._refusal is not None:
             raise self._refusal
         turns, ahead, verdict = self._judge(execution)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.contract.workers import ParkTurn
 from holdfast.engine.operation import Operation
-from holdfast.engine.rules.leases import check_holder, give_up_slot, park
+from holdfast.engine.rules.leases import check_here, check_holder, give_up_slot, park
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.store.protocol import LoadPlan
 
@@ -19,7 +19,7 @@ class Park(Operation[ParkTurn, None]):
 
     def decide(self, ws: Workspace) -> None:
         execution = ws.execution(self.request.org, self.request.execution_id)
-        check_holder(execution, self.request.token)
+        check_here(ws, execution, check_holder(execution, self.request.token))
         park(ws, execution, self.request.reason)
 
     def undecided(self, ws: Workspace) -> None:

@@ -33,7 +33,7 @@ _ALIVE_IDLE_S: Final = 20
 _ALIVE_INTERVAL_S: Final = 5
 _ALIVE_PROBES: Final = 4
 _UNANSWERED_S: Final = 30
-_CLOSE_S: Final = 2.0
+CLOSE_S: Final = 2.0
 _FIRST_PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 1.0
 DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
@@ -239,7 +239,7 @@ class Database:
         return options
 
 
-async def close_quietly(connection: Any, timeout_s: float = _CLOSE_S) -> None:
+async def close_quietly(connection: Any, timeout_s: float = CLOSE_S) -> None:
     """Say goodbye; where that does not work, just go. Also when the caller is cancelled meanwhile."""
     try:
         await connection.close(timeout=timeout_s)

@@ -8,17 +8,20 @@ last number is there whose COMMIT was answered, a standby has taken over that ha
 from __future__ import annotations
 
 import secrets
-from typing import Any
+from typing import Any, Final
 
 from holdfast.store.postgres.statements import Connection, statement
 from holdfast.store.postgres.writing import Piece
 
 _MARK = statement("writers", "mark")
+_MARK_ON = statement("writers", "mark_on")
 _LAST = statement("writers", "last")
 _LATEST = statement("writers", "latest")
 _END = statement("writers", "end")
 _DELETE = statement("writers", "delete")
 _BEGUN = "SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+ELSEWHERE: Final = "22012"
+"""What a server says to a mark that is for another timeline. No other statement of a transaction divides."""
 
 
 class Marks:
@@ -43,10 +46,11 @@ class Marks:
         """Its COMMIT was answered."""
         self._stood = number
 
-    def next(self, now: int) -> tuple[int, Piece]:
-        """The number of the next transaction, and how it is written in it."""
+    def next(self, now: int, timeline: str | None = None) -> tuple[int, Piece]:
+        """The number of the next transaction, and how it is written in it; on no other timeline, if one is given."""
         self._number += 1
-        return self._number, (_MARK, (self._id, self._number, now))
+        written = (self._id, self._number, now)
+        return self._number, (_MARK, written) if timeline is None else (_MARK_ON, (*written, timeline))
 
     async def stands(self, connection: Connection, number: int) -> bool:
         """Asked on another connection. The old one's session is ended first; what it still does is waited for."""

@@ -28,6 +28,7 @@ _Call = tuple[str, Sequence[str], "asyncio.Future[dict[str, T]]"]
 _FIRST_PAUSE_S: Final = 0.02
 _LONGEST_PAUSE_S: Final = 1.0
 _STOP_S: Final = 5.0
+_RELEASE_S: Final = 1.0
 _IDS_AT_ONCE: Final = 5_000
 # How long a caller waits for others who read.
 QUEUE_S: Final = 2.0
@@ -123,7 +124,8 @@ class Reads:
         try:
             yield connection
         finally:
-            await self._pool.release(connection)
+            # A server that does not answer does not say either that it has cancelled what is given up here.
+            await self._pool.release(connection, timeout=_RELEASE_S)
 
     @asynccontextmanager
     async def _counted(self) -> AsyncIterator[None]:

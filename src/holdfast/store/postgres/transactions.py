@@ -4,9 +4,10 @@ Promises: no transaction is left open; a batch is told `committed` only when its
 only if nothing of it was written, or nobody can know; a batch that fails because of its content is split, so that only
 the guilty member fails. What passes by itself (a lost connection, a deadlock, a server that restarts, or lets nobody
 in for a while) is tried again, the whole batch from a fresh load. Each member's deadline counts from when it came, also
-where it had to wait for others first: those whose time is over fail, and the rest goes on without them. A lock that
-somebody else holds for long must not stop everybody: whoever wants it is found by splitting the batch, and set aside
-(`aside.py`).
+where it had to wait for others first: those whose time is over fail, and the rest goes on without them. A server that
+does not answer at all changes nothing about that: what it may still commit is left in doubt (`doubts.py`), everything
+else is given up. A lock that somebody else holds for long must not stop everybody: whoever wants it is found by
+splitting the batch, and set aside (`aside.py`).
 """
 
 from __future__ import annotations
@@ -23,13 +24,16 @@ from holdfast.store.fronts import Fronts
 from holdfast.store.postgres.arrays import Packing
 from holdfast.store.postgres.aside import Aside
 from holdfast.store.postgres.clocks import DatabaseClock
-from holdfast.store.postgres.connections import DRIVER_ERRORS, Database, Unconnected, close_quietly
-from holdfast.store.postgres.faults import is_connection_lost, is_lost_commit, is_transient, sqlstate, translate
+from holdfast.store.postgres.connections import CLOSE_S, DRIVER_ERRORS, Database, Unconnected, close_quietly
+from holdfast.store.postgres.doubts import Doubt
+from holdfast.store.postgres.faults import is_connection_lost, is_lost_commit, is_transient, reason, sqlstate, translate
 from holdfast.store.postgres.floors import Floor
 from holdfast.store.postgres.load import Raced, load
-from holdfast.store.postgres.marks import Marks
+from holdfast.store.postgres.marks import ELSEWHERE, Marks
 from holdfast.store.postgres.statements import Connection
+from holdfast.store.postgres.timelines import Timelines
 from holdfast.store.postgres.write import Seen, write
+from holdfast.store.postgres.writing import Piece
 from holdfast.store.protocol import Batch, Changes, Clock
 
 _log = logging.getLogger("holdfast.store")
@@ -52,6 +56,9 @@ _ASK_AT_LEAST_S: Final = 5.0
 # For those who have waited so long for others that their time is over: a race or a deadlock is no reason to fail yet.
 _TRY_AT_LEAST_S: Final = 1.0
 _CONNECT_AT_LEAST_S: Final = 2.0
+# How long a server may be silent, from BEGIN to the last row or from COMMIT on, however late it is.
+_ANSWER_AT_LEAST_S: Final = 2.0
+_LEAVE_S: Final = 0.5
 _NEARLY: Final = 1 / 30
 _FIRST_PAUSE_S: Final = 0.005
 _LONGEST_PAUSE_S: Final = 1.0
@@ -66,6 +73,10 @@ def _nothing_meanwhile(*, writing: bool) -> None:
     """Nobody has anything else to do."""
 
 
+def _nobody_waits(before: float, error: Exception) -> None:
+    """Nobody waits for this writer."""
+
+
 def _nothing_to_do() -> None:
     """Nobody here remembers anything."""
 
@@ -78,12 +89,14 @@ class Transactions:
         self._clock = clock
         self._connection: Any = None
         self._marks = Marks()
+        self._timelines = Timelines()
         self._aside = Aside()
         self._fronts = Fronts()
         self.floor = Floor()
         self.stopping = False
         self.meanwhile: Meanwhile = _nothing_meanwhile
         self.went_back: Callable[[], None] = _nothing_to_do
+        self.refuse_late: Callable[[float, Exception], None] = _nobody_waits
         patience_ms = int(database.config.statement_timeout_s * 1000)
         settings = {**_SETTINGS, "statement_timeout": str(patience_ms)}
         # Behind a pooler a session is a transaction.
@@ -92,13 +105,15 @@ class Transactions:
         self._begin = _BEGIN if database.hints else _BEGIN + local
 
     async def connect(self) -> Any:
-        """Opened when needed: a connection that was lost has been thrown away."""
+        """Opened when needed: a connection that was lost has been thrown away. Where the new one leads is asked here
+        alone, not by readers: what is read from another past does no harm before it is committed."""
         if self._connection is None:
             connection = await self._database.connect_writer()
             try:
                 if self._database.hints:
                     await connection.execute(self._session)
-                lost = await self._marks.met(connection)
+                past = await self._timelines.ask(connection)
+                lost = await self._marks.met(connection)  # the last: what it finds out it says once
             except DRIVER_ERRORS as error:
                 await close_quietly(connection)
                 raise self._database.explain(error) from error
@@ -106,15 +121,28 @@ class Transactions:
                 await close_quietly(connection)
                 raise
             self._connection = connection
-            if lost:
-                _log.error(
-                    "%s has lost %d transactions of this node that were committed and answered: has a standby taken "
-                    "over that had not got them, or was a backup restored? Workers begin anew with what is there",
-                    self._database.name,
-                    lost,
-                )
+            if self._remembers_too_much(lost, moved=self._timelines.moved_to(past)):
                 _tell(self.went_back)
         return self._connection
+
+    def _remembers_too_much(self, lost: int, *, moved: bool) -> bool:
+        """Whether this process may know what the database does not."""
+        name = self._database.name
+        if lost:
+            _log.error(
+                "%s has lost %d transactions of this node that were committed and answered: has a standby taken "
+                "over that had not got them, or was a backup restored? Workers begin anew with what is there",
+                name,
+                lost,
+            )
+        elif moved:
+            _log.warning(
+                "%s goes on from another past than before: a standby has taken over, or a backup was restored. All "
+                "transactions of this node are there; whether other nodes have lost any is not known here. Workers "
+                "begin anew with what is there",
+                name,
+            )
+        return moved or lost > 0
 
     async def run(self, batch: Batch) -> bool:
         """One transaction, or several if it has to be split. Returns when the batch knows how it ended, or when it is
@@ -163,7 +191,7 @@ class Transactions:
         pauses = _Pauses()
         while True:
             try:
-                written = await self._transact(batch, give_up_at - loop.time(), settings)
+                written = await self._transact(batch, give_up_at, settings)
             except Raced as race:
                 await self._roll_back()
                 _log.debug("begun again: %s", race)
@@ -190,28 +218,31 @@ class Transactions:
                 await self._marks.clear(self._connection)
         await self.close()
 
-    async def close(self) -> None:
+    async def close(self, timeout_s: float = CLOSE_S) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            await close_quietly(connection)
+            await close_quietly(connection, timeout_s)
 
-    async def _transact(self, batch: Batch, patience_s: float, settings: str) -> bool:
-        connection = await self._connected(patience_s)
-        await connection.execute(self._begin + settings)
-        now = await self.now(connection)
-        packing = Packing(connection)
-        self.meanwhile(writing=False)
-        loaded = await load(packing, batch.plan(), now, self._fronts, self.floor.at)
-        seen = Seen(loaded)
-        changes = batch.decide(loaded)
-        if changes == _NOTHING:
-            # Nothing to write, nothing to make durable: locks that found nothing to do need no commit on disk.
-            await connection.execute("ROLLBACK")
-            return False
-        number, mark = self._marks.next(now)
-        self.meanwhile(writing=True)
-        await write(packing, changes, seen, now, mark)
-        await self._commit(connection, number, batch, patience_s)
+    async def _transact(self, batch: Batch, give_up_at: float, settings: str) -> bool:
+        loop = asyncio.get_running_loop()
+        connection = await self._connected(give_up_at - loop.time())
+        # Not the time-out of each statement, which is for servers that are slow: this one's callers have a deadline.
+        async with asyncio.timeout_at(max(give_up_at, loop.time() + _ANSWER_AT_LEAST_S)):
+            await connection.execute(self._begin + settings)
+            now = await self.now(connection)
+            packing = Packing(connection)
+            self.meanwhile(writing=False)
+            loaded = await load(packing, batch.plan(), now, self._fronts, self.floor.at)
+            seen = Seen(loaded)
+            changes = batch.decide(loaded)
+            if changes == _NOTHING:
+                # Nothing to write, nothing to make durable: locks that found nothing to do need no commit on disk.
+                await connection.execute("ROLLBACK")
+                return False
+            number, mark = self._marks.next(now, None if self._database.hints else self._timelines.timeline)
+            self.meanwhile(writing=True)
+            await self._write(packing, changes, seen, now, mark)
+        await self._commit(connection, number, batch, give_up_at)
         self._fronts.wrote(changes)
         self.floor.wrote(changes)
         # That a worker lives is no news for other nodes: they look when its lease is over.
@@ -229,35 +260,55 @@ class Transactions:
     async def now(self, connection: Connection) -> int:
         return await self._clock.read(connection) if isinstance(self._clock, DatabaseClock) else self._clock()
 
-    async def _commit(self, connection: Any, number: int, batch: Batch, patience_s: float) -> None:
+    async def _write(self, packing: Packing, changes: Changes, seen: Seen, now: int, mark: Piece) -> None:
         try:
-            await connection.execute("COMMIT")
+            await write(packing, changes, seen, now, mark)
         except Exception as error:
-            if not is_lost_commit(error):
-                raise
-            self._connection = None
-            connection.terminate()
-            if not await self._stands(number, batch, patience_s):
-                raise
+            if sqlstate(error) == ELSEWHERE:
+                # As good as a lost connection: the next one is asked where it leads.
+                raise ConnectionResetError(f"{self._database.name} is on another timeline than before") from error
+            raise
+
+    async def _commit(self, connection: Any, number: int, batch: Batch, give_up_at: float) -> None:
+        # Callers may give up on a COMMIT, the writer may not: one that waits for its standby would stand without it.
+        at = max(give_up_at, asyncio.get_running_loop().time() + _ANSWER_AT_LEAST_S)
+        with Doubt(at, lambda doubt: self._doubted(batch, doubt)) as doubt:
+            try:
+                await connection.execute("COMMIT")
+            except Exception as error:
+                if not is_lost_commit(error):
+                    raise
+                self._connection = None
+                connection.terminate()
+                if not await self._stands(number, give_up_at, doubt):
+                    raise
         self._marks.stands_now(number)
 
-    async def _stands(self, number: int, batch: Batch, patience_s: float) -> bool:
-        """Whether the commit stands: asked until somebody answers, since nothing can go on before. Callers who can't
-        wait for it are told that it is not known."""
-        loop = asyncio.get_running_loop()
-        doubt_at = loop.time() + max(patience_s, _ASK_AT_LEAST_S)
+    def _doubted(self, batch: Batch, doubt: Doubt) -> None:
+        """Those who can't wait for a COMMIT any longer are told that it is not known; those behind it, who were not
+        begun, that the database is busy."""
+        name = self._database.name
+        if not doubt.told:
+            _log.warning("%s does not say whether it has committed: asking until it answers", name)
+            _tell(batch.doubted, self._unknown(doubt.why))
+        busy = StorageBusy(
+            f"{name} did not say before the deadline what became of the call before this one ({doubt.why}); nothing of "
+            "this one was written: try again",
+            path=name,
+        )
+        before = asyncio.get_running_loop().time() - self._database.config.busy_deadline_s
+        _tell(self.refuse_late, before, busy)
+
+    async def _stands(self, number: int, give_up_at: float, doubt: Doubt) -> bool:
+        """Whether the commit stands: asked until somebody answers, since nothing can go on before."""
         pauses = _Pauses()
-        doubted = False
         while True:
             try:
-                return await self._ask(number, doubt_at - loop.time())
+                return await self._ask(number, give_up_at - asyncio.get_running_loop().time())
             except Exception as error:
-                if loop.time() >= doubt_at and not doubted:
-                    doubted = True
-                    _log.warning("%s was lost while it committed: asking until it answers", self._database.name)
-                    _tell(batch.doubted, self._unknown(error))
-                if doubted and self.stopping:
-                    raise self._unknown(error) from error
+                doubt.why = reason(error)
+                if doubt.told and self.stopping:
+                    raise self._unknown(doubt.why) from error
                 await pauses.after_fault(error)
 
     async def _ask(self, number: int, patience_s: float) -> bool:
@@ -268,9 +319,9 @@ class Transactions:
             finally:
                 await close_quietly(connection)
 
-    def _unknown(self, error: Exception) -> OutcomeUnknown:
+    def _unknown(self, why: str) -> OutcomeUnknown:
         return OutcomeUnknown(
-            f"{self._database.name} was lost while it committed ({error}): whether this call counts is not known; "
+            f"{self._database.name} was lost while it committed ({why}): whether this call counts is not known; "
             "repeat it with the same request id to find out",
             path=self._database.name,
         )
@@ -307,7 +358,7 @@ class Transactions:
         if connection is None:
             return
         if error is not None and is_connection_lost(error):
-            await self.close()
+            await self.close(_LEAVE_S)
             return
         try:
             if connection.is_in_transaction():

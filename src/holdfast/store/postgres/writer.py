@@ -36,6 +36,7 @@ class Writer:
         self._stopping = self.transactions.stopping = False
         self.transactions.meanwhile = source.meanwhile
         self.transactions.went_back = source.went_back
+        self.transactions.refuse_late = source.refuse_late
         await self.transactions.connect()
         self._task = self._loop.create_task(self._write_until_stopped(source), name="holdfast-writer")
 

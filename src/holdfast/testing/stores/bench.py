@@ -97,6 +97,9 @@ class Source:
     def went_back(self) -> None:
         """Nobody here remembers anything."""
 
+    def refuse_late(self, before: float, error: Exception) -> None:
+        """Nobody here has a deadline."""
+
 
 class Bench:
     """A store, its source and its clock."""

@@ -3,6 +3,13 @@
 INSERT INTO holdfast_writers (id, batch, at) VALUES ($1::text, $2::bigint, $3::bigint)
 ON CONFLICT (id) DO UPDATE SET batch = excluded.batch, at = excluded.at;
 
+-- name: mark_on
+-- The same on one timeline only, for connections that may lead to another server from one transaction to the next: on any
+-- other it divides by zero.
+INSERT INTO holdfast_writers (id, batch, at)
+VALUES ($1::text, $2::bigint / (left(pg_walfile_name(pg_current_wal_lsn()), 8) = $4::text)::integer, $3::bigint)
+ON CONFLICT (id) DO UPDATE SET batch = excluded.batch, at = excluded.at;
+
 -- name: latest
 -- The last transaction of a writer that is known to stand.
 SELECT batch FROM holdfast_writers WHERE id = $1::text;
