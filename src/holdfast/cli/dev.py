@@ -56,7 +56,7 @@ async def _run(
     app: App, db: str, org: str, queues: tuple[str, ...], places: dict[str, Any], *, no_server: bool
 ) -> None:
     from holdfast.assembly import Engine, Server
-    from holdfast.cli.running import engine_config, stop_signals
+    from holdfast.cli.running import begun, engine_config, stop_signals
     from holdfast.cli.serving import server_config
 
     named = {found.queue for found in app.registry.tasks if found.queue is not None}
@@ -65,9 +65,9 @@ async def _run(
     async with stop_signals() as stopped, AsyncExitStack() as opened:
         server: Server | None = None
         if no_server or not _server_is_there():
-            await opened.enter_async_context(Engine(db, **options))
+            await begun(Engine(db, **options), opened, stopped)
         else:
-            server = await opened.enter_async_context(Server(db, server=server_config(**places), **options))
+            server = await begun(Server(db, server=server_config(**places), **options), opened, stopped)
         for line in _greeting(app, db, org, server, served=not no_server):
             click.echo(line)
         await stopped.wait()

@@ -8,10 +8,12 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, TypeVar
 
-from holdfast.cli.exits import INTERRUPTED
+import click
+
+from holdfast.cli.exits import DONE, INTERRUPTED
 from holdfast.config import EngineConfig, StoreConfig, WorkerConfig
 
 T = TypeVar("T")
@@ -50,6 +52,27 @@ async def stop_signals() -> AsyncIterator[asyncio.Event]:
                 loop.remove_signal_handler(name)
         for name, handler in before.items():
             signal.signal(name, handler)
+
+
+async def begun(running: AbstractAsyncContextManager[T], opened: AsyncExitStack, stopped: asyncio.Event) -> T:
+    """Enter `running`. Whoever stops it while it still waits for its database does not wait, too: then it is over."""
+    try:
+        async with asyncio.timeout(None) as patience:
+            watching = asyncio.create_task(_end_when(stopped, patience))
+            try:
+                return await opened.enter_async_context(running)
+            finally:
+                watching.cancel()
+    except TimeoutError:
+        if not patience.expired():
+            raise
+        click.echo("stopped before it had begun", err=True)
+        raise click.exceptions.Exit(DONE) from None
+
+
+async def _end_when(stopped: asyncio.Event, patience: asyncio.Timeout) -> None:
+    await stopped.wait()
+    patience.reschedule(asyncio.get_running_loop().time())
 
 
 def run_fast(main: Coroutine[Any, Any, T]) -> T:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,17 +92,16 @@ def database_url_of(db: str | None) -> str:
 
 async def _run(url: str, auth: str, places: dict[str, Any], config: EngineConfig) -> None:
     from holdfast.assembly import Server
-    from holdfast.cli.running import stop_signals
+    from holdfast.cli.running import begun, stop_signals
     from holdfast.cli.serving import server_config, tell_where
 
     try:
         from holdfast.api.auth import AuthMode, AuthSettings
     except ModuleNotFoundError as error:
         raise click.ClickException(f"{error.name} is not installed: pip install 'holdfast[server]'") from error
-    async with (
-        stop_signals() as stopped,
-        Server(url, config=config, server=server_config(**places), auth=AuthSettings(mode=AuthMode(auth))) as running,
-    ):
+    server = Server(url, config=config, server=server_config(**places), auth=AuthSettings(mode=AuthMode(auth)))
+    async with stop_signals() as stopped, AsyncExitStack() as opened:
+        running = await begun(server, opened, stopped)
         click.echo(f"holdfast server on {shown_url(url)}")
         for line in tell_where(running):
             click.echo(line)

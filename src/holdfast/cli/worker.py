@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -124,10 +124,11 @@ def _local(app: App, url: str, org: str, config: EngineConfig) -> AbstractAsyncC
 
 
 async def _run(app: App, running: AbstractAsyncContextManager[Any], where: str, queues: tuple[str, ...]) -> None:
-    from holdfast.cli.running import stop_signals
+    from holdfast.cli.running import begun, stop_signals
     from holdfast.cli.serving import tell_what_runs
 
-    async with stop_signals() as stopped, running:
+    async with stop_signals() as stopped, AsyncExitStack() as opened:
+        await begun(running, opened, stopped)
         click.echo(f"holdfast worker for {where}, queues {', '.join(queues)}")
         for line in tell_what_runs(app):
             click.echo(line)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -131,6 +132,26 @@ def test_every_command_works_on_a_server(folder):
     assert "WORKFLOW_COMPLETED" == watched[-1]["type"]
     assert started["workflow_execution_id"] == json.loads(exported)["execution_id"]
     assert (0, True, 1) == (published["delivered"], healthy, recovered["open_executions"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command", [("dev", "shop.py", "--port", "0"), ("server", "--port", "0"), ("worker", "shop.py")]
+)
+def test_what_still_waits_for_its_database_is_stopped_at_once(tmp_path, command):
+    """Not when it has given up: whoever stops services kills what does not listen."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,  # lets everybody in, and never says a word
+        running(tmp_path, *command, "--db", f"postgresql://app@127.0.0.1:{silent.getsockname()[1]}/flows") as process,
+    ):
+        silent.settimeout(PATIENCE_S)
+        with silent.accept()[0]:
+            begun = time.monotonic()
+            ended = process.stop(signal.SIGTERM)
+            took_s = time.monotonic() - begun
+
+    assert (0, "stopped before it had begun\n") == (ended, process.said)
+    assert took_s < 5
 
 
 @pytest.mark.slow
