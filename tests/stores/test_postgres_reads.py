@@ -157,10 +157,10 @@ async def test_a_server_that_is_slow_to_connect_takes_no_connections(
         await meet(connection)
 
     monkeypatch.setattr(database, "_meet", met_late)
-    first = asyncio.create_task(reads.run(answer, 0.01))
+    first = asyncio.create_task(reads.run(answer, 0.3))
     await going.wait()
-    second = asyncio.create_task(reads.run(answer, 0.01))
-    done, _ = await asyncio.wait([first, second], timeout=0.1)
+    second = asyncio.create_task(reads.run(answer, 0.3))
+    done, _ = await asyncio.wait([first, second], timeout=0.5)
     assert not done
     go_on.set()
     assert (await first, await second) == (42, 42)
