@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import asyncpg
@@ -108,11 +109,34 @@ async def test_a_read_waits_until_it_is_let_in_again(guest: Guest, monkeypatch: 
 
 async def test_a_read_that_was_not_let_in_says_so_at_the_deadline(guest: Guest) -> None:
     """Not that the database was busy."""
-    reads = await reads_at(guest.url, busy_deadline_s=0.2)
+    reads = await reads_at(guest.url, busy_deadline_s=0.5)
     await guest.lock_out()
 
     with pytest.raises(AccessDenied):
         await reads.run(answer)
+    await reads.stop()
+
+
+async def test_a_read_that_was_not_let_in_says_so_also_when_the_last_try_took_too_long(
+    guest: Guest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = await reads_at(guest.url, busy_deadline_s=0.5)
+    await guest.lock_out()
+    connect, tries = reads._connection, 0
+
+    @asynccontextmanager
+    async def connect_once() -> AsyncIterator[Any]:
+        nonlocal tries
+        tries += 1
+        if tries > 1:
+            await asyncio.Event().wait()
+        async with connect() as connection:
+            yield connection
+
+    monkeypatch.setattr(reads, "_connection", connect_once)
+    with pytest.raises(AccessDenied):
+        await reads.run(answer)
+    assert tries == 2
     await reads.stop()
 
 

@@ -64,6 +64,7 @@ class Reads:
         loop = asyncio.get_running_loop()
         give_up_at = loop.time() + self._database.config.busy_deadline_s
         pause_s = _FIRST_PAUSE_S
+        refused: Unconnected | None = None
         async with self._counted():
             while True:
                 try:
@@ -71,8 +72,12 @@ class Reads:
                 except (Unconnected, *DRIVER_ERRORS) as error:
                     if self._stopped:
                         raise EngineStopped("the store was closed while this was read") from error
+                    if isinstance(error, Unconnected):
+                        refused = error
                     if not _is_worth_repeating(error) or loop.time() + pause_s >= give_up_at:
-                        raise self._explain(error) from error
+                        # The deadline may have cut short one more attempt to connect: that says less.
+                        known = refused if refused is not None and isinstance(error, TimeoutError) else error
+                        raise self._explain(known) from error
                 await asyncio.sleep(uniform(0.5, 1.0) * pause_s)  # noqa: S311 - jitter, not a secret
                 pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
 
