@@ -10,6 +10,7 @@ import asyncpg
 import pytest
 
 from holdfast.model.executions import Ready
+from holdfast.store.postgres import transactions
 from holdfast.store.postgres.load_messages import lock_of
 from holdfast.store.protocol import Changes, Loaded, LoadPlan
 from holdfast.testing.stores import Bench
@@ -17,10 +18,13 @@ from holdfast.testing.stores.bench import START
 from holdfast.testing.stores.claiming import turn_claim
 from holdfast.testing.stores.messages import a_match
 from holdfast.testing.stores.records import ORG, a_timer, an_execution, an_id
-from tests.conftest import PATIENCE_S
+from tests.conftest import PATIENCE_S, until
 from tests.faults.chaos import broken_store
 
 HEAD = "SELECT 1 FROM holdfast_executions WHERE id = $1 FOR NO KEY UPDATE"
+SOMEBODY_WAITS = (
+    "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')"
+)
 TOPIC = "SELECT 1 FROM holdfast_topic_locks WHERE id = $1 FOR NO KEY UPDATE"
 
 
@@ -88,6 +92,13 @@ async def test_a_head_is_waited_for_and_read_anew(postgres_url, open_store):
     assert (head.last_seq, head.ready) == (77, Ready(since_at=START))
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody who waits for a head is set aside, to begin again later."""
+    monkeypatch.setitem(transactions._SETTINGS, "lock_timeout", "60000")
+
+
+@pytest.mark.usefixtures("patient")
 async def test_a_key_that_moves_while_its_head_is_waited_for_is_looked_up_again(postgres_url, open_store):
     """The batch decides about the execution the key points at in the end."""
     loaded, seen = await _decided_while_the_key_moves(postgres_url, await Bench.opened(open_store))
@@ -96,6 +107,7 @@ async def test_a_key_that_moves_while_its_head_is_waited_for_is_looked_up_again(
     assert loaded.executions.keys() == {an_id(2)}
 
 
+@pytest.mark.usefixtures("patient")
 async def test_a_store_that_does_not_look_up_keys_again_is_found_out(postgres_url, open_store):
     """It decides about an execution that the key has left."""
     with broken_store.planted("keys_not_looked_up_again"):
@@ -114,13 +126,16 @@ async def _decided_while_the_key_moves(url: str, bench: Bench) -> tuple[Loaded, 
         seen.append(loaded.workflow_keys[ORG, "order"])
         return Changes()
 
-    connection = await asyncpg.connect(url)
-    async with connection.transaction():
-        await connection.fetch(HEAD, old.id)
-        waiting = asyncio.create_task(bench.run(LoadPlan(workflow_keys={(ORG, "order")}), decide))
-        await bench.load(executions={new.id})
-        await connection.execute("UPDATE holdfast_workflow_keys SET execution_id = $1", new.id)
-    await connection.close()
+    connection, looking = await asyncpg.connect(url), await asyncpg.connect(url)
+    try:
+        async with connection.transaction():
+            await connection.fetch(HEAD, old.id)
+            waiting = asyncio.create_task(bench.run(LoadPlan(workflow_keys={(ORG, "order")}), decide))
+            await until(lambda: looking.fetchval(SOMEBODY_WAITS))
+            await connection.execute("UPDATE holdfast_workflow_keys SET execution_id = $1", new.id)
+    finally:
+        await connection.close()
+        await looking.close()
     return await waiting, seen
 
 
