@@ -66,8 +66,15 @@ async def begun(running: AbstractAsyncContextManager[T], opened: AsyncExitStack,
     except TimeoutError:
         if not patience.expired():
             raise
+        asyncio.get_running_loop().set_exception_handler(_not_of_connections)
         click.echo("stopped before it had begun", err=True)
         raise click.exceptions.Exit(DONE) from None
+
+
+def _not_of_connections(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """A driver that is stopped while it connects leaves a future behind that nobody asks."""
+    if not isinstance(context.get("exception"), ConnectionError):
+        loop.default_exception_handler(context)
 
 
 async def _end_when(stopped: asyncio.Event, patience: asyncio.Timeout) -> None:
