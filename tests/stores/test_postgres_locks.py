@@ -139,6 +139,26 @@ async def _decided_while_the_key_moves(url: str, bench: Bench) -> tuple[Loaded, 
     return await waiting, seen
 
 
+@pytest.mark.usefixtures("patient")
+async def test_a_child_that_gets_another_parent_while_its_head_is_waited_for_comes_with_that_one(
+    postgres_url, open_store
+):
+    """A reset takes children over: whoever closes one has to tell the parent it has now."""
+    bench = await Bench.opened(open_store)
+    child = an_execution(3, parent_id=an_id(1), child_no=1, on_parent_close="abandon")
+    await bench.write(new_executions=[an_execution(1), an_execution(2), child])
+    connection, looking = await asyncpg.connect(postgres_url), await asyncpg.connect(postgres_url)
+    try:
+        async with connection.transaction():
+            await connection.execute("UPDATE holdfast_executions SET parent_id = $1 WHERE id = $2", an_id(2), child.id)
+            waiting = asyncio.create_task(bench.load(executions={child.id}))
+            await until(lambda: looking.fetchval(SOMEBODY_WAITS))
+    finally:
+        await connection.close()
+        await looking.close()
+    assert {an_id(2), child.id} <= (await waiting).executions.keys()
+
+
 async def test_claims_and_due_timers_pass_by_what_somebody_holds(postgres_url, open_store):
     """They come to it the next time."""
     bench = await Bench.opened(open_store)

@@ -21,8 +21,8 @@ from typing import Any, Final, NamedTuple
 from holdfast.store.protocol import Changes
 
 # A claim that takes longer is looked into; if looking is quick, it was something else.
-SLOW_S = 0.005
-LONG_S = 0.0025
+SLOW_S = 0.02
+LONG_S = 0.01
 _HOLD_AT_LEAST: Final = 1_000_000
 _HOLD_AT_MOST: Final = 10_000_000
 _HOLD_FACTOR: Final = 20

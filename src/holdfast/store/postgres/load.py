@@ -38,6 +38,7 @@ from holdfast.store.rows import (
 _LOCK = statement("executions", "lock")
 _LOCK_FREE = statement("executions", "lock_free")
 _LOCK_WAITING = statement("executions", "lock_waiting")
+_HEADS_THERE = statement("executions", "there")
 _CHILDREN = statement("executions", "open_children")
 _BEREAVED = statement("executions", "bereaved")
 _READY = statement("ready", "by_id")
@@ -178,13 +179,20 @@ class _Load:
                 self.heads[row[0]] = row
 
     async def _find_again(self) -> None:
-        """A key may have moved on, a child may have gone on as another execution, while we waited for the heads."""
+        """A key may have moved on, a child may have gone on as another execution, or have got another parent, while we
+        waited for the heads."""
         if self.loaded.workflow_keys and await self._workflow_keys() != self.loaded.workflow_keys:
             raise Raced("a workflow id has moved to another execution")
         if self.plan.children and await self._children() != self.loaded.children:
             raise Raced("a child has ended or gone on")
         if await self.messages.have_waits_ended():
             raise Raced("waits have ended")
+        heads = self.heads
+        open_ones = (heads[key] for key in self.executions if key in heads and heads[key][10] is None)
+        # Parents are locked with their children; one that retention has removed is not missed.
+        missing = {head[27] for head in open_ones if head[27] is not None} - heads.keys()
+        if missing and await self.connection.fetch(_HEADS_THERE, list(missing)):
+            raise Raced("a child has got another parent")
 
     async def _take_free(self, *, timers: bool, tasks: bool, bereaved: bool) -> None:
         """Pages of what nobody holds; what somebody holds is left to him, or for later."""

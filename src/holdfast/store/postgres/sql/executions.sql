@@ -13,6 +13,10 @@ WHERE e.id = ANY (ARRAY (
     WHERE c.id = ANY ($1::text[]) AND c.parent_id IS NOT NULL AND c.closed_at IS NULL))
 ORDER BY e.id FOR NO KEY UPDATE OF e;
 
+-- name: there
+-- Which of these heads there are.
+SELECT id FROM holdfast_executions WHERE id = ANY ($1::text[]);
+
 -- name: lock_free
 -- Those of these heads that nobody holds, locked: the first $2 of them in the order they are named in, or all.
 SELECT e.id, e.org, e.workflow_id, e.kind, e.version, e.queue, e.priority, e.state, e.created_at, e.updated_at,
