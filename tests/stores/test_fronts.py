@@ -63,6 +63,21 @@ async def test_what_this_process_writes_is_seen_at_once(open_store):
 
 
 @pytest.mark.usefixtures("always_in_lanes")
+async def test_a_claim_that_may_have_passed_something_by_says_when_to_claim_again(open_store):
+    """Not one that has got all it wanted."""
+    bench = await Bench.opened(open_store)
+    bench.now = START + MINUTE
+    made = await make_ready(bench, (1, 0, MINUTE))
+    await bench.write(new_tasks=[a_task(made[0], scheduled_at=START + MINUTE)])
+    full = await bench.load(turn_claims=[turn_claim(1)], task_claims=[task_claim(1)])
+    assert full.claim_again_at is None
+    for short in ({"turn_claims": [turn_claim(2)]}, {"task_claims": [task_claim(2)]}):
+        again_at = (await bench.load(**short)).claim_again_at
+        assert again_at is not None
+        assert bench.now < again_at <= bench.now + 10_000_000
+
+
+@pytest.mark.usefixtures("always_in_lanes")
 async def test_what_another_process_writes_is_seen_in_time(open_store):
     """What is young at once; what a lane passes by, ten seconds later at most."""
     bench, other = await Bench.opened(open_store), await Bench.opened(open_store)

@@ -182,6 +182,7 @@ class OperationBatch:
             refill.finish(ws, self._tally)
         if self._tally.left or loaded.turns_left:
             ws.expect(loaded.now + desks.LEFT_FOR)
+        ws.expect(loaded.claim_again_at)
         self._effects = Effects(ws, self._tally.retired)
         return ws.changes
 

@@ -80,6 +80,10 @@ class Fronts:
             return None
         return [Lane(queue, priority, since_at) for (queue, priority), since_at in front.lanes.items()]
 
+    def until_at(self, line: Line) -> int:
+        """When its lanes are looked up again."""
+        return self._fronts[line].until_at
+
     def should_look(self, line: Line, took_s: float, now: int) -> bool:
         """Whether a claim from the beginning has taken so long that one should."""
         if took_s <= SLOW_S:

@@ -195,7 +195,7 @@ class Loaded(msgspec.Struct):
     execution along; a task or timer named in the plan does so even if its own row is gone. Records are the batch's own:
     it may change them.
     `turn_claims[i]` and `task_claims[i]` answer the plan's i-th claim; a row is handed to one claim only. `turns_left`:
-    some were left to others.
+    some were left to others. `claim_again_at`: some may have been passed by that will be found then (see `fronts`).
     `due_timers`, too, are in `timers`.
     `bereaved` are (parent id, child id), with None for a parent that has no such child left.
     `matches[i]` answers the plan's i-th match with numbers of `subscriptions`. `under_way` are the (org, kind, key) of
@@ -244,6 +244,7 @@ class Loaded(msgspec.Struct):
     due_tasks: list[TaskKey] = field(default_factory=list)
     turn_claims: list[list[str]] = field(default_factory=list)
     turns_left: bool = False
+    claim_again_at: int | None = None
     task_claims: list[list[TaskKey]] = field(default_factory=list)
     expired_workers: list[str] = field(default_factory=list)
     held_turns: list[str] = field(default_factory=list)

@@ -96,6 +96,7 @@ class Claims:
                 return found if claim.leave is None else self._not_left(claim.leave, found)
 
             found = await self._first_free(look, choose, limit, waiting=True)
+            self._look_again(line, len(found), limit)
         else:
             found = await self._turns_from_the_beginning(claim, line, limit, able)
         if claim.suspects:
@@ -141,6 +142,7 @@ class Claims:
                 return self._in_lanes(_TASKS_IN_LANES, line, lanes, *able, most)
 
             found = await self._first_free(look, list, limit)
+            self._look_again(line, len(found), limit)
         else:
             found = await self._from_the_beginning(_TASK_QUEUES, _TASKS, line, limit, able)
         return [(row[2], row[3]) for row in found]
@@ -174,6 +176,12 @@ class Claims:
             await self._look(line)
             lanes = self._fronts.lanes(line, self._loaded.now)
         return lanes or ()
+
+    def _look_again(self, line: Line, found: int, limit: int) -> None:
+        """A claim in lanes that came back with less may have passed something by."""
+        if found < limit:
+            at, known = self._fronts.until_at(line), self._loaded.claim_again_at
+            self._loaded.claim_again_at = at if known is None else min(at, known)
 
     async def _look(self, line: Line) -> None:
         began = time.perf_counter()

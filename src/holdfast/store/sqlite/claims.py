@@ -98,6 +98,9 @@ class Claims:
             sql = statements.in_lane.sql(len(known))
             for lane in lanes:
                 found += self._connection.execute(sql, (*_flat(known), line.org, *lane, now, *more)).fetchall()
+            if len(found) < more[-1]:  # something may have been passed by
+                at, before = self._fronts.until_at(line), self._loaded.claim_again_at
+                self._loaded.claim_again_at = at if before is None else min(at, before)
             return found
         began = time.perf_counter()
         sql = statements.from_the_beginning.sql(len(known))
