@@ -8,7 +8,8 @@ twenty times as long as finding out has taken, so that it is a twentieth of the 
 
 What may be seen late by that, and for how long: a row that is older than the beginning of its lane, since somebody gave
 it back, and one of a priority that this node has not met in that queue, both written by another node; until the lanes
-are looked up again, ten seconds at most. What this node writes itself it sees at once.
+are looked up again, ten seconds at most; a claim that found less than it wanted is made again then. What this node
+writes itself it sees at once.
 
 Nothing is read here: who claims looks, and tells what was found.
 """
