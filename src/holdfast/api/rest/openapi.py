@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 from importlib.metadata import PackageNotFoundError, version
+from inspect import cleandoc
 from typing import Any, Final
 
 import msgspec
@@ -44,6 +45,9 @@ def openapi() -> dict[str, Any]:
     every: set[type[msgspec.Struct]] = {*structs, Problem, EventView}
     ordered = sorted(every, key=lambda struct: struct.__name__)
     refs, components = msgspec.json.schema_components(ordered, ref_template=REFS)
+    for component in components.values():
+        if "description" in component:  # Python 3.13 takes the indent off a docstring, earlier ones do not
+            component["description"] = cleandoc(component["description"])
     schemas = dict(zip(ordered, refs, strict=True))
     paths: dict[str, Any] = {}
     for operation in OPERATIONS:
