@@ -20,7 +20,7 @@ PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test check bench generate format lint types imports coverage clean
+.PHONY: help setup run test check bench generate format lint types imports house coverage clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,7 +36,7 @@ else
 	@$(BIN)/python -m examples.run
 endif
 
-test: lint types imports ## prove everything: lint, types, import rules, all tests, again with replay at every wait, again on PostgreSQL
+test: lint types imports house ## prove everything: lint, types, import rules, ratios, all tests, again with replay at every wait, again on PostgreSQL
 	@echo "test: fast tests"
 	@$(BIN)/python -m pytest -q -n 2 -m "not slow" $(PYTEST_ARGS)
 	@echo "test: slow tests: they start, kill and suspend processes"
@@ -46,7 +46,7 @@ test: lint types imports ## prove everything: lint, types, import rules, all tes
 	@echo "test: whatever has an engine again, on PostgreSQL"
 	@HOLDFAST_TEST_STORE=postgres $(BIN)/python -m pytest -q -n 3 --dist worksteal $(PYTEST_ARGS)
 
-check: lint types imports ## the quick proof: as test, without the slow tests
+check: lint types imports house ## the quick proof: as test, without the slow tests
 	@echo "check: fast tests"
 	@$(BIN)/python -m pytest -q -m "not slow" $(PYTEST_ARGS)
 
@@ -74,6 +74,10 @@ types: $(STAMP) ## mypy
 imports: $(STAMP) ## import-linter: who may import whom
 	@echo "imports: import-linter"
 	@$(BIN)/lint-imports --no-logo
+
+house: $(STAMP) ## how the code is built, in numbers; fails when a ratio is worse than its limit in tools/house.toml
+	@echo "house: sizes and ratios"
+	@$(BIN)/python -m tools.house
 
 coverage: $(STAMP) ## run the fast tests and show the lines they never reach
 	@$(BIN)/coverage erase
