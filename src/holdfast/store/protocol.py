@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import msgspec
 from msgspec import field
@@ -45,10 +45,12 @@ from holdfast.model.messages import (
     TokenRow,
     TriggerRow,
 )
-from holdfast.model.pauses import Pause, PauseKey
+from holdfast.model.pauses import Pause
+from holdfast.model.records import table_of
 from holdfast.store.closed_pages import ClosedPage
 from holdfast.store.looks import Backlog, ExecutionQuery, Inconsistency, Vitals
 
+R = TypeVar("R")
 Clock = Callable[[], int]
 TaskKey = tuple[str, int]
 WorkflowKey = tuple[str, str]
@@ -145,8 +147,10 @@ class LoadPlan(msgspec.Struct):
     was given from outside after a number: signals, updates, settled promises, events, broadcasts.
     `topics` are the (org, key) of waits that may begin: nobody else may publish, throw or wait there meanwhile. Those
     of `matches`, `look_backs` and `event_keys` need not be named again.
+    `rows` are the keys of rows of plain tables.
     """
 
+    rows: dict[type[Any], set[Any]] = field(default_factory=dict)
     executions: set[str] = field(default_factory=set)
     idle_executions: set[str] = field(default_factory=set)
     """Those of them that nobody else is at work on."""
@@ -170,8 +174,6 @@ class LoadPlan(msgspec.Struct):
     topics: set[tuple[str, str]] = field(default_factory=set)
     orgs: set[str] = field(default_factory=set)
     keys: set[str] = field(default_factory=set)
-    pauses: set[PauseKey] = field(default_factory=set)
-    """Whoever changes one names its org, too: that is its lock."""
     retained_per_key: int = 0
     published: set[int] = field(default_factory=set)
     dead_events: set[int] = field(default_factory=set)
@@ -186,6 +188,10 @@ class LoadPlan(msgspec.Struct):
     task_claims: list[TaskClaim] = field(default_factory=list)
     expired_workers: bool = False
     held_by: set[str] = field(default_factory=set)
+
+    def want(self, record: type[Any], *keys: Any) -> None:
+        """Rows of a plain table, by their keys (`model.records`)."""
+        self.rows.setdefault(record, set()).update(keys)
 
 
 class Loaded(msgspec.Struct):
@@ -205,9 +211,11 @@ class Loaded(msgspec.Struct):
     all that were given before.
     `expired_workers` have a `lease_until_at` of `now` or earlier. `held_turns`/`held_tasks` are those leased by a
     worker in `held_by` or by an expired one.
+    `rows` are those of plain tables, by their keys.
     """
 
     now: int
+    rows: dict[type[Any], dict[Any, Any]] = field(default_factory=dict)
     executions: dict[str, Execution] = field(default_factory=dict)
     workflow_keys: dict[WorkflowKey, str] = field(default_factory=dict)
     tasks: dict[TaskKey, TaskRow] = field(default_factory=dict)
@@ -233,7 +241,6 @@ class Loaded(msgspec.Struct):
     dead_events: dict[int, DeadEvent] = field(default_factory=dict)
     orgs: dict[str, Org] = field(default_factory=dict)
     keys: dict[str, ApiKey] = field(default_factory=dict)
-    pauses: dict[PauseKey, Pause] = field(default_factory=dict)
     expired_events: list[PublishedRow] = field(default_factory=list)
     expired_requests: list[tuple[str, str]] = field(default_factory=list)
     """A page of keys that no longer count, see `model.RequestRow`."""
@@ -250,6 +257,11 @@ class Loaded(msgspec.Struct):
     held_turns: list[str] = field(default_factory=list)
     held_tasks: list[TaskKey] = field(default_factory=list)
 
+    def row(self, record: type[R], key: Any) -> R | None:
+        """One of a plain table, if it is there and was wanted."""
+        found: R | None = self.rows.get(record, {}).get(key)
+        return found
+
 
 class Changes(msgspec.Struct):
     """What to write, all of it in one transaction. A decision names every record it has changed: a store may keep the
@@ -263,9 +275,11 @@ class Changes(msgspec.Struct):
     A workflow key that was there before may be moved if the batch has loaded the execution it points at.
     `bury` makes dead letters of an execution's SIGNAL_RECEIVED events after a number: (execution id, seq, reason).
     `new_orgs` are those of `orgs` that were not there. `keys` are whole records, new or changed.
+    `rows` is what rows of plain tables are from now on, by their keys; None is no row.
     `output` is what tasks have said; `trimmed_output` up to which number nothing of a task is kept, also of `output`.
     """
 
+    rows: dict[type[Any], dict[Any, Any]] = field(default_factory=dict)
     new_executions: list[Execution] = field(default_factory=list)
     changed_executions: dict[str, Execution] = field(default_factory=dict)
     turned: set[str] = field(default_factory=set)
@@ -308,9 +322,6 @@ class Changes(msgspec.Struct):
     new_orgs: set[str] = field(default_factory=set)
     keys: dict[str, ApiKey] = field(default_factory=dict)
     audit: list[AuditRow] = field(default_factory=list)
-    pauses: dict[PauseKey, Pause] = field(default_factory=dict)
-    deleted_pauses: list[PauseKey] = field(default_factory=list)
-    """Those of deleted workers go with them."""
     deletions: dict[str, int] = field(default_factory=dict)
     purged_orgs: dict[str, int] = field(default_factory=dict)
     """Remove about so many rows of these orgs, after everything else; never their names and records of acts."""
@@ -322,6 +333,16 @@ class Changes(msgspec.Struct):
     them. Those in `remains` leave their events behind: about so many of such events are `cleared`."""
     deleted_requests: list[tuple[str, str]] = field(default_factory=list)
     """Removed before `requests` are written: a key may be used again at once."""
+
+    def put(self, *records: Any) -> None:
+        """Write rows of plain tables."""
+        for record in records:
+            kind = type(record)
+            self.rows.setdefault(kind, {})[table_of(kind).key_of(record)] = record
+
+    def drop(self, record: type[Any], *keys: Any) -> None:
+        """Delete rows of a plain table, if they are there."""
+        self.rows.setdefault(record, {}).update(dict.fromkeys(keys))
 
     def kept_output(self) -> list[OutputRow]:
         """What is to be written of `output`."""

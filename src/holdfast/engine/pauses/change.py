@@ -24,7 +24,7 @@ class Change(Operation[ChangePause, PauseAnswer]):
     def plan(self, plan: LoadPlan) -> None:
         request = self.request
         plan_actor(plan, request.org, request.by)
-        plan.pauses.add(request.key)
+        plan.want(Pause, request.key)
         if request.what is Pausable.WORKER:
             plan.workers.add(request.name)
 
@@ -33,7 +33,7 @@ class Change(Operation[ChangePause, PauseAnswer]):
         check_actor(ws, request.by, request.org, Role.ADMIN)
         self._check_worker(ws)
         org = open_org(ws, request.org)
-        before = ws.loaded.pauses.get(request.key)
+        before = ws.get(Pause, request.key)
         if (before.mode if before is not None else None) is request.mode:
             return PauseAnswer(changed=False, pause=before)
         if before is not None and before.mode is PauseMode.DRAINING:
@@ -66,11 +66,9 @@ class Change(Operation[ChangePause, PauseAnswer]):
             )
 
     def _put(self, ws: Workspace) -> Pause | None:
-        request, key = self.request, self.request.key
+        request = self.request
         if request.mode is None:
-            ws.loaded.pauses.pop(key, None)
-            ws.changes.pauses.pop(key, None)
-            ws.changes.deleted_pauses.append(key)
+            ws.drop(Pause, request.key)
             return None
         pause = Pause(
             org=request.org,
@@ -80,6 +78,5 @@ class Change(Operation[ChangePause, PauseAnswer]):
             since_at=ws.now,
             reason=request.reason,
         )
-        # What an operation before this one has let go on is written after it was removed.
-        ws.loaded.pauses[key] = ws.changes.pauses[key] = pause
+        ws.put(pause)
         return pause

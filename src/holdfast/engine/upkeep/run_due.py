@@ -11,6 +11,7 @@ from holdfast.engine.rules.workspace import Workspace
 from holdfast.model.events import TimerFired, WorkflowTerminated, WorkflowTimedOut
 from holdfast.model.executions import DEADLINE_NO, Execution, State, TimerRow
 from holdfast.model.messages import PromiseState
+from holdfast.model.pauses import Pausable, Pause
 from holdfast.model.values import Failure, ParentClose
 from holdfast.store.protocol import LoadPlan
 
@@ -116,7 +117,9 @@ def _take_back(ws: Workspace) -> tuple[int, int]:
             tasks.fail_attempt(ws, ws.loaded.executions[key[0]], task, failure, now=True)
             lost += 1
     for session in expired:
-        ws.loaded.workers.pop(session, None)
+        gone = ws.loaded.workers.pop(session, None)
+        if gone is not None:
+            ws.drop(Pause, (gone.org, Pausable.WORKER, session))
         ws.changes.workers.pop(session, None)
         ws.changes.deleted_workers.append(session)
     return len(held), lost

@@ -8,6 +8,7 @@ from holdfast.engine.operation import Operation
 from holdfast.engine.rules import tasks
 from holdfast.engine.rules.leases import hand_back, offer
 from holdfast.engine.rules.workspace import Workspace
+from holdfast.model.pauses import Pausable, Pause
 from holdfast.store.protocol import LoadPlan
 
 
@@ -37,3 +38,4 @@ class Unregister(Operation[UnregisterWorker, None]):
         ws.loaded.workers.pop(session, None)
         ws.changes.workers.pop(session, None)
         ws.changes.deleted_workers.append(session)
+        ws.drop(Pause, (self.request.org, Pausable.WORKER, session))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from holdfast.store.closed_pages import ClosedPage, closed_after, page_of
+from holdfast.store.postgres.plain import HOLDS, PURGES
 from holdfast.store.postgres.planning import by_keys
 from holdfast.store.postgres.statements import Connection, columns, statement
 from holdfast.store.postgres.writing import Writing
@@ -54,14 +55,13 @@ _OF_ORG: Final = tuple(
         "event_triggers",
         "workers",
         "api_keys",
-        "pauses",
         "early_promises",
     )
 )
 _BEGIN = statement("deletions", "begin")
 _FINISH = statement("deletions", "finish")
 _ALL = statement("deletions", "all")
-_HOLDS_ANY = statement("deletions", "holds_any")
+_HOLDS_ANY = f"{statement('deletions', 'holds_any')} OR {HOLDS}"
 
 
 async def purge_orgs(connection: Connection, changes: Changes) -> None:
@@ -116,7 +116,7 @@ async def _purge(connection: Connection, org: str, page: int) -> None:
         await connection.execute(_EXECUTIONS, gone)
     if not found:
         await clear(connection, org, page)
-    for sql in () if found else _OF_ORG:
+    for sql in () if found else (*_OF_ORG, *PURGES):
         await connection.execute(sql, org, page)
 
 

@@ -20,7 +20,7 @@ from holdfast.store.fronts import Fronts
 from holdfast.store.postgres.claims import Claims
 from holdfast.store.postgres.keys import load_keys
 from holdfast.store.postgres.load_messages import MessageLoad
-from holdfast.store.postgres.pauses import load_pauses
+from holdfast.store.postgres.plain import load_rows
 from holdfast.store.postgres.statements import Connection, columns, statement
 from holdfast.store.protocol import Loaded, LoadPlan, TaskKey, TurnClaim
 from holdfast.store.rows import (
@@ -96,8 +96,6 @@ class _Load:
             await self._load_workers(expired=workers, held=held)
         if plan.orgs or plan.keys:
             await load_keys(self.connection, plan, self.loaded)
-        if plan.pauses:
-            await load_pauses(self.connection, plan, self.loaded)
         await self.messages.lock_topics(deliveries=deliveries)
         await self._find()
         await self._lock()
@@ -291,6 +289,8 @@ class _Load:
             self._settle_tasks()
         if plan.unread or plan.calls_after or plan.dead_letters:
             await self._load_unread()
+        for record, keys in plan.rows.items():
+            loaded.rows[record] = await load_rows(connection, record, keys)
         if plan.definitions:
             for row in await connection.fetch(_DEFINITIONS, *columns(plan.definitions, 2)):
                 loaded.definitions.setdefault((row[0], row[1]), []).append(row_to_definition(row))

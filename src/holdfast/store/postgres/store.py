@@ -34,7 +34,7 @@ from holdfast.model.messages import (
 from holdfast.model.pauses import Pause
 from holdfast.store.closed_pages import ClosedPage
 from holdfast.store.looks import Backlog, ExecutionQuery, Inconsistency, Vitals
-from holdfast.store.postgres import deletions, deployed, keys, pages, pauses, read, read_messages
+from holdfast.store.postgres import deletions, deployed, keys, pages, plain, read, read_messages
 from holdfast.store.postgres.backlog import backlog
 from holdfast.store.postgres.clocks import DatabaseClock
 from holdfast.store.postgres.connections import Database
@@ -224,7 +224,7 @@ class PostgresStore:
         return await self._read(deletions.has_remains)
 
     async def pauses(self) -> list[Pause]:
-        return await self._read_own(pauses.pauses)
+        return await self._read_own(lambda connection: plain.all_rows(connection, Pause))
 
     async def next_due_at(self, after: int) -> int | None:
         floor = self._writer.transactions.floor

@@ -12,6 +12,7 @@ from typing import Final
 
 from holdfast.store.closed_pages import ClosedPage, closed_after, page_of
 from holdfast.store.protocol import Changes
+from holdfast.store.sqlite.plain import HOLDS, PURGES
 from holdfast.store.sqlite.statements import rows, statement
 
 _EXECUTIONS_OF = statement("deletions", "executions_of")
@@ -53,14 +54,13 @@ _OF_ORG: Final = tuple(
         "event_triggers",
         "workers",
         "api_keys",
-        "pauses",
         "early_promises",
     )
 )
 _BEGIN = rows("deletions", "begin")
 _FINISH = rows("deletions", "finish")
 _ALL = statement("deletions", "all")
-_HOLDS_ANY = statement("deletions", "holds_any")
+_HOLDS_ANY = f"{statement('deletions', 'holds_any')} OR {HOLDS}"
 
 
 def write_deletions(connection: sqlite3.Connection, changes: Changes) -> None:
@@ -115,7 +115,7 @@ def _purge(connection: sqlite3.Connection, org: str, page: int) -> None:
     _EXECUTIONS.delete(connection, gone)
     if not found:
         _clear(connection, org, page)
-        for sql in _OF_ORG:
+        for sql in (*_OF_ORG, *PURGES):
             connection.execute(sql, (org, page))
 
 

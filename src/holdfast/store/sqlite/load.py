@@ -21,7 +21,7 @@ from holdfast.store.sqlite.cache import Cache
 from holdfast.store.sqlite.claims import Claims
 from holdfast.store.sqlite.keys import load_keys
 from holdfast.store.sqlite.load_messages import MessageLoad
-from holdfast.store.sqlite.pauses import load_pauses
+from holdfast.store.sqlite.plain import load_rows
 from holdfast.store.sqlite.statements import rows, statement
 
 _EXECUTIONS = rows("executions", "by_id")
@@ -54,8 +54,8 @@ def load(
     loaded = _Load(connection, plan, cache, now, fronts or Fronts()).run()
     if plan.orgs or plan.keys:
         load_keys(connection, plan, loaded)
-    if plan.pauses:
-        load_pauses(connection, plan, loaded)
+    for record, keys in plan.rows.items():
+        loaded.rows[record] = load_rows(connection, record, keys)
     return loaded
 
 

@@ -35,7 +35,7 @@ from holdfast.model.pauses import Pause
 from holdfast.store.closed_pages import ClosedPage
 from holdfast.store.looks import Backlog, ExecutionQuery, Inconsistency, Vitals
 from holdfast.store.protocol import Batch, BatchSource, Clock
-from holdfast.store.sqlite import deletions, deployed, joining, keys, pages, pauses, read, read_messages
+from holdfast.store.sqlite import deletions, deployed, joining, keys, pages, plain, read, read_messages
 from holdfast.store.sqlite.backlog import backlog
 from holdfast.store.sqlite.connections import Database
 from holdfast.store.sqlite.places import OPEN_FILES
@@ -204,7 +204,7 @@ class SqliteStore:
         return await self._read(deletions.has_remains)
 
     async def pauses(self) -> list[Pause]:
-        return await self._read(pauses.pauses)
+        return await self._read(lambda connection: plain.all_rows(connection, Pause))
 
     async def next_due_at(self, after: int) -> int | None:
         return await self._read(lambda connection: read.next_due_at(connection, after))

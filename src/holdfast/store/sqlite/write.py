@@ -16,7 +16,7 @@ from holdfast.store.rows import (
 )
 from holdfast.store.sqlite.deletions import write_deletions
 from holdfast.store.sqlite.keys import write_keys
-from holdfast.store.sqlite.pauses import write_pauses
+from holdfast.store.sqlite.plain import write_rows
 from holdfast.store.sqlite.statements import rows, statement
 from holdfast.store.sqlite.write_messages import write_messages
 
@@ -65,8 +65,7 @@ def write(connection: sqlite3.Connection, changes: Changes, now: int) -> None:
     _write_rare(connection, changes)
     if changes.orgs or changes.keys or changes.audit:
         write_keys(connection, changes)
-    if changes.pauses or changes.deleted_pauses or changes.deleted_workers:
-        write_pauses(connection, changes)
+    write_rows(connection, changes.rows)
     for execution_id, seq, reason in changes.bury:
         connection.execute(_BURY, (reason, now, execution_id, seq))
     if changes.removed or changes.deletions or changes.purged_orgs or changes.finished_deletions or changes.cleared:

@@ -29,7 +29,7 @@ from holdfast.model.messages import (
     TokenRow,
     TriggerRow,
 )
-from holdfast.model.pauses import Pause, PauseKey
+from holdfast.store.plain import RECORDS
 from holdfast.store.protocol import TaskKey, WorkflowKey
 
 Row = TypeVar("Row")
@@ -47,6 +47,8 @@ class MemoryDatabase:
     """Everything there is. `commits` counts the transactions."""
 
     def __init__(self) -> None:
+        self.rows: dict[type[Any], dict[Any, Any]] = {record: {} for record in RECORDS}
+        """The plain tables."""
         self.heads: dict[str, Execution] = {}
         self.ready: dict[str, Ready] = {}
         self.events: dict[str, dict[int, HistoryEvent]] = {}
@@ -69,7 +71,6 @@ class MemoryDatabase:
         self.orgs: dict[str, Org] = {}
         self.keys: dict[str, ApiKey] = {}
         self.audit: dict[tuple[str, int], AuditRow] = {}
-        self.pauses: dict[PauseKey, Pause] = {}
         self.deletions: dict[str, int] = {}
         self.remains: dict[str, str] = {}
         """The orgs of executions that are gone but for their events."""

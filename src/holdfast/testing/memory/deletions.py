@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from holdfast.store.plain import owned_by
 from holdfast.store.protocol import Changes
 from holdfast.testing.memory.database import MemoryDatabase
 
@@ -84,7 +85,7 @@ def _of_org(database: MemoryDatabase) -> tuple[dict[Any, Any], ...]:
         database.triggers,
         database.workers,
         database.keys,
-        database.pauses,
+        *(database.rows[table.spec.record] for table in owned_by("org")),
         database.promises,
     )
 

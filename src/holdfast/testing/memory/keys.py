@@ -1,10 +1,9 @@
-"""Orgs, keys, the record of acts, and what is paused."""
+"""Orgs, keys and the record of acts."""
 
 from __future__ import annotations
 
 from holdfast.errors import StorageError
 from holdfast.model.keys import ApiKey, AuditRow, Org
-from holdfast.model.pauses import Pausable
 from holdfast.store.protocol import Changes
 from holdfast.testing.memory.database import MemoryDatabase
 
@@ -23,14 +22,6 @@ def write_keys(database: MemoryDatabase, changes: Changes) -> None:
     database.orgs.update(changes.orgs)
     database.keys.update(changes.keys)
     database.audit.update({(act.org, act.seq): act for act in changes.audit})
-
-
-def write_pauses(database: MemoryDatabase, changes: Changes) -> None:
-    for key in changes.deleted_pauses:
-        database.pauses.pop(key, None)
-    database.pauses.update(changes.pauses)
-    for key in [key for key in database.pauses if key[1] is Pausable.WORKER and key[2] in changes.deleted_workers]:
-        del database.pauses[key]
 
 
 def key_by_hash(database: MemoryDatabase, key_hash: str) -> tuple[ApiKey, Org] | None:

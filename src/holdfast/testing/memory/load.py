@@ -78,7 +78,8 @@ class _Load:
             self._events()
         if plan.definitions:
             self._definitions()
-        if plan.orgs or plan.keys or plan.pauses:
+        self._rows()
+        if plan.orgs or plan.keys:
             self._keys()
         return self.loaded
 
@@ -96,11 +97,15 @@ class _Load:
             promises=due | plan.promises,
         )
 
+    def _rows(self) -> None:
+        for record, keys in self.plan.rows.items():
+            rows = self.database.rows[record]
+            self.loaded.rows[record] = {key: copied(rows[key]) for key in keys if key in rows}
+
     def _keys(self) -> None:
         plan, database, loaded = self.plan, self.database, self.loaded
         loaded.orgs = {slug: database.orgs[slug] for slug in plan.orgs if slug in database.orgs}
         loaded.keys = {key: database.keys[key] for key in plan.keys if key in database.keys}
-        loaded.pauses = {key: database.pauses[key] for key in plan.pauses if key in database.pauses}
 
     def _requests(self) -> None:
         database, now = self.database, self.loaded.now

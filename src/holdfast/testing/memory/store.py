@@ -370,7 +370,7 @@ class MemoryStore:
         return bool((await self._open()).remains)
 
     async def pauses(self) -> list[Pause]:
-        return [pause for _, pause in sorted((await self._open()).pauses.items())]
+        return [pause for _, pause in sorted((await self._open()).rows[Pause].items())]
 
     async def next_due_at(self, after: int) -> int | None:
         return read.next_due_at(await self._open(), after)

@@ -14,7 +14,7 @@ from holdfast.model.executions import OPEN_STATES, DeadLetter, Execution
 from holdfast.store.protocol import Changes
 from holdfast.testing.memory.database import MemoryDatabase, copied
 from holdfast.testing.memory.deletions import write_deletions
-from holdfast.testing.memory.keys import check_keys, write_keys, write_pauses
+from holdfast.testing.memory.keys import check_keys, write_keys
 
 _COUNTS: Final = (
     "last_seq",
@@ -30,7 +30,7 @@ _COUNTS: Final = (
     "close_rounds",
 )
 _counts: Final = attrgetter(*_COUNTS)
-_KEYS: Final = ("orgs", "new_orgs", "keys", "audit", "pauses", "deleted_pauses", "deleted_workers")
+_KEYS: Final = ("orgs", "new_orgs", "keys", "audit")
 _TASKS: Final = (
     "new_tasks",
     "changed_tasks",
@@ -57,12 +57,20 @@ _MESSAGES: Final = (
     "untriggered",
     "triggers",
 )
-_HEADS: Final = ("new_executions", "changed_executions", "turned", "metadata", "ready", "events", "workflow_keys")
+_HEADS: Final = (
+    "rows",
+    "new_executions",
+    "changed_executions",
+    "turned",
+    "metadata",
+    "ready",
+    "events",
+    "workflow_keys",
+)
 _of_keys: Final = attrgetter(*_KEYS)
 _of_tasks: Final = attrgetter(*_TASKS)
 _of_messages: Final = attrgetter(*_MESSAGES)
 _of_others: Final = attrgetter(
-    "deleted_workers",
     *(name for name in Changes.__struct_fields__ if name not in {*_HEADS, *_KEYS, *_TASKS, *_MESSAGES}),
 )
 """What each part of a write is about: most batches need few of them. A field that is in no list is among the others."""
@@ -81,7 +89,7 @@ def write(database: MemoryDatabase, changes: Changes, now: int) -> None:
     database.workflow_keys.update(changes.workflow_keys)
     if any(_of_keys(changes)):
         write_keys(database, changes)
-        write_pauses(database, changes)
+    _write_rows(database, changes)
     if any(_of_tasks(changes)):
         _write_tasks(database, changes)
     if any(_of_messages(changes)):
@@ -197,6 +205,14 @@ def _turned(before: Execution, execution: Execution) -> Execution:
     head.ready = None
     head.metadata = dict(head.metadata) if head.metadata is not None else None
     return head
+
+
+def _write_rows(database: MemoryDatabase, changes: Changes) -> None:
+    for record, rows in changes.rows.items():
+        table = database.rows[record]
+        table.update({key: copied(row) for key, row in rows.items() if row is not None})
+        for key in [key for key, row in rows.items() if row is None]:
+            table.pop(key, None)
 
 
 def _write_tasks(database: MemoryDatabase, changes: Changes) -> None:

@@ -45,9 +45,8 @@ async def write_org(bench: Bench, org: str, first: int) -> None:
         "new_orgs": {org},
         "keys": {an_id(first): a_key(first, org)},
         "audit": [an_act(1, org)],
-        "pauses": {a_pause(org=org).key: a_pause(org=org)},
     }
-    await bench.write(**changes)
+    await bench.put(a_pause(org=org), **changes)
 
 
 async def purge(bench: Bench, org: str, page: int) -> int:

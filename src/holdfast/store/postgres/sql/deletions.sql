@@ -138,11 +138,6 @@ DELETE FROM holdfast_workers WHERE id IN (
 DELETE FROM holdfast_api_keys WHERE id IN (
     SELECT id FROM holdfast_api_keys WHERE org = $1::text LIMIT $2::bigint);
 
--- name: pauses
--- Some of an org's rows.
-DELETE FROM holdfast_pauses WHERE (org, what, name) IN (
-    SELECT org, what, name FROM holdfast_pauses WHERE org = $1::text LIMIT $2::bigint);
-
 -- name: early_promises
 -- Settlements that came before their promises: no execution has them.
 DELETE FROM holdfast_promises WHERE (execution_id, name) IN (
@@ -161,7 +156,6 @@ SELECT EXISTS (SELECT 1 FROM holdfast_executions WHERE org = $1::text)
     OR EXISTS (SELECT 1 FROM holdfast_event_triggers WHERE org = $1::text)
     OR EXISTS (SELECT 1 FROM holdfast_workers WHERE org = $1::text)
     OR EXISTS (SELECT 1 FROM holdfast_api_keys WHERE org = $1::text)
-    OR EXISTS (SELECT 1 FROM holdfast_pauses WHERE org = $1::text)
     OR EXISTS (SELECT 1 FROM holdfast_remains WHERE org = $1::text)
     OR EXISTS (SELECT 1 FROM holdfast_promises WHERE promise_no = 0 AND org = $1::text);
 
