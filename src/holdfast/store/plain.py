@@ -13,6 +13,9 @@ from typing import Any, Final, Generic, TypeVar, Union, get_args, get_origin
 import msgspec
 from msgspec import Raw, structs
 
+from holdfast.model.executions import DefinitionRow, RequestRow, WorkerRow
+from holdfast.model.keys import ApiKey, AuditRow, Deletion, Org
+from holdfast.model.messages import DeadEvent, EventKeyRow, TokenRow, TriggerRow
 from holdfast.model.pauses import Pause
 from holdfast.model.records import Table, table_of
 from holdfast.store.rows import Row
@@ -20,7 +23,20 @@ from holdfast.store.rows import Row
 T = TypeVar("T")
 Convert = Callable[[Any], Any]
 
-RECORDS: Final[tuple[type[Any], ...]] = (Pause,)
+RECORDS: Final[tuple[type[Any], ...]] = (
+    WorkerRow,
+    Org,
+    ApiKey,
+    AuditRow,
+    Deletion,
+    Pause,
+    RequestRow,
+    TokenRow,
+    DefinitionRow,
+    EventKeyRow,
+    DeadEvent,
+    TriggerRow,
+)
 """In the order in which they are loaded, and so locked, and written."""
 
 _SQL_TYPES: Final[dict[Any, str]] = {
@@ -45,14 +61,15 @@ class Column(msgspec.Struct, frozen=True):
 class PlainTable(Generic[T]):
     """One table: its declaration and its row codec."""
 
-    __slots__ = ("_decoders", "_encoders", "_fields", "_key_encoders", "columns", "is_mutable", "key", "spec")
+    __slots__ = ("_decoders", "_encoders", "_fields", "_key_encoders", "columns", "key", "key_of", "not_in_key", "spec")
 
     def __init__(self, spec: Table) -> None:
         self.spec = spec
         fields = structs.fields(spec.record)
         self.columns = tuple(_column(spec.columns.get(field.name, field.name), field.type) for field in fields)
         self.key = tuple(next(column for column in self.columns if column.name == name) for name in spec.key)
-        self.is_mutable = not spec.record.__struct_config__.frozen
+        self.not_in_key = tuple(column.name for column in self.columns if column.name not in spec.key)
+        self.key_of = spec.key_of
         self._fields = tuple(field.name for field in fields)
         self._encoders = [(at, column.encode) for at, column in enumerate(self.columns) if column.encode is not None]
         self._decoders = [
@@ -115,6 +132,71 @@ def _without_none(hint: Any) -> Any:
 TABLES: Final[dict[type[Any], PlainTable[Any]]] = {record: PlainTable(table_of(record)) for record in RECORDS}
 
 
-def owned_by(owner: str) -> list[PlainTable[Any]]:
-    """Those whose rows go with an org, or with an execution."""
-    return [table for table in TABLES.values() if table.spec.owner == owner]
+def key_and_org(row: Row) -> tuple[ApiKey, Org]:
+    """A row of both tables: first the org, then the key."""
+    orgs, keys = TABLES[Org], TABLES[ApiKey]
+    width = len(orgs.columns)
+    return keys.from_row(row[width:]), orgs.from_row(row[:width])
+
+
+class Select(msgspec.Struct, Generic[T], frozen=True):
+    """Ask for rows of a plain table: those with these values, in an order, after a value of its first column.
+
+    `order` are names of columns, with a minus for the largest first; by default the key.
+    """
+
+    record: type[T]
+    where: tuple[tuple[str, Any], ...] = ()
+    order: tuple[str, ...] = ()
+    after: Any = None
+    limit: int | None = None
+
+    @property
+    def table(self) -> PlainTable[T]:
+        return TABLES[self.record]
+
+    @property
+    def columns(self) -> tuple[tuple[str, bool], ...]:
+        """What to order by, and whether the largest comes first."""
+        names = self.order or self.table.spec.key
+        return tuple((name.removeprefix("-"), name.startswith("-")) for name in names)
+
+    def statement(self, mark: Callable[[int, str], str]) -> str:
+        """Its SQL; `mark` is how the store writes a parameter, by number and type. Names are those of columns only."""
+        types = {column.name: column.type for column in self.table.columns}
+        first, falling = self.columns[0]
+        tests = [f"{name} = {mark(at, types[name])}" for at, (name, _) in enumerate(self.where, 1)]
+        if self.after is not None:
+            tests.append(f"{first} {'<' if falling else '>'} {mark(len(tests) + 1, types[first])}")
+        text = f"SELECT {', '.join(types)} FROM {self.table.spec.name}"  # noqa: S608 - our own names
+        text += f" WHERE {' AND '.join(tests)}" if tests else ""
+        text += f" ORDER BY {', '.join(name + ' DESC' * down for name, down in self.columns)}"
+        return text + (f" LIMIT {mark(len(tests) + 1, 'bigint')}" if self.limit is not None else "")
+
+    @property
+    def values(self) -> list[Any]:
+        """The parameters of the statement."""
+        given = [value.value if isinstance(value, Enum) else value for _, value in self.where]
+        return given + [value for value in (self.after, self.limit) if value is not None]
+
+
+OF_EXECUTION: Final = (
+    "holdfast_ready",
+    "holdfast_tasks",
+    "holdfast_task_output",
+    "holdfast_timers",
+    "holdfast_subscriptions",
+    "holdfast_promises",
+    "holdfast_dead_letters",
+    "holdfast_metadata",
+    *(table.spec.name for table in TABLES.values() if table.spec.owner == "execution_id"),
+)
+"""Tables whose rows go with their execution. Its events may stay for a while."""
+
+OF_ORG: Final[dict[str, tuple[str, ...]]] = {
+    "holdfast_workflow_keys": ("org", "workflow_id"),
+    "holdfast_published": ("id",),
+    "holdfast_deliveries": ("id",),
+    **{table.spec.name: table.spec.key for table in TABLES.values() if table.spec.owner == "org"},
+}
+"""Tables whose rows go with their org, and what they are found by; besides its executions and what these have."""

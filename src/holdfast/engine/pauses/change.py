@@ -7,6 +7,7 @@ from holdfast.engine.operation import Operation
 from holdfast.engine.rules.keys import Act, check_actor, open_org, plan_actor, record
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.errors import WorkerDraining, WorkerNotFound
+from holdfast.model.executions import WorkerRow
 from holdfast.model.keys import Role
 from holdfast.model.pauses import Pausable, Pause, PauseMode
 from holdfast.store.protocol import LoadPlan
@@ -26,7 +27,7 @@ class Change(Operation[ChangePause, PauseAnswer]):
         plan_actor(plan, request.org, request.by)
         plan.want(Pause, request.key)
         if request.what is Pausable.WORKER:
-            plan.workers.add(request.name)
+            plan.want(WorkerRow, request.name)
 
     def decide(self, ws: Workspace) -> PauseAnswer:
         request = self.request
@@ -58,7 +59,7 @@ class Change(Operation[ChangePause, PauseAnswer]):
         request = self.request
         if request.what is not Pausable.WORKER:
             return
-        worker = ws.loaded.workers.get(request.name)
+        worker = ws.get(WorkerRow, request.name)
         if worker is None or worker.org != request.org:
             raise WorkerNotFound(
                 f"no worker session {request.name!r} in org {request.org!r}: it may have ended; list the workers",

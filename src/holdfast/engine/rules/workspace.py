@@ -140,13 +140,21 @@ class Workspace:
         """A row of a plain table, if it is there; the plan has to want it."""
         return self.loaded.row(record, key)
 
+    def group(self, record: type[R], *prefix: Any) -> list[R]:
+        """All rows of a plain table whose keys begin so; the plan has to want them."""
+        return self.loaded.group(record, *prefix)
+
     # --- changing ---
 
     def put(self, record: Any) -> None:
         """Write a row of a plain table."""
         kind = type(record)
-        self.loaded.rows.setdefault(kind, {})[table_of(kind).key_of(record)] = record
+        key = table_of(kind).key_of(record)
+        self.loaded.rows.setdefault(kind, {})[key] = record
         self.changes.put(record)
+        for prefix, rows in self.loaded.groups.get(kind, {}).items():
+            if key[: len(prefix)] == prefix:
+                rows[:] = [row for row in rows if table_of(kind).key_of(row) != key] + [record]
 
     def drop(self, record: type[Any], key: Any) -> None:
         """Delete a row of a plain table, if it is there."""
@@ -240,8 +248,7 @@ class Workspace:
         self.drop_timer(execution, timer_no)
 
     def add_token(self, token: TokenRow) -> None:
-        self.loaded.tokens[token.token_hash] = token
-        self.changes.tokens.append(token)
+        self.put(token)
 
     def add_wait(self, execution: Execution, wait: SubscriptionRow) -> None:
         execution.open_waits += 1

@@ -12,6 +12,7 @@ from holdfast.engine.operation import Operation
 from holdfast.engine.rules import tasks
 from holdfast.engine.rules.leases import hand_back, offer
 from holdfast.engine.rules.workspace import Workspace
+from holdfast.model.executions import WorkerRow
 from holdfast.model.pauses import Pausable, Pause
 from holdfast.store.protocol import LoadPlan
 
@@ -21,7 +22,7 @@ class Replace(Operation[ReplaceSession, tuple[RunningAttempt, ...]]):
     PATIENT = True
 
     def plan(self, plan: LoadPlan) -> None:
-        plan.workers.add(self.request.session)
+        plan.want(WorkerRow, self.request.session)
         plan.held_by.add(self.request.session)
         plan.want(Pause, (self.request.org, Pausable.WORKER, self.request.session))
 
@@ -46,9 +47,7 @@ class Replace(Operation[ReplaceSession, tuple[RunningAttempt, ...]]):
                 kept.append((*key, token))
             else:
                 tasks.hand_back(ws, task)
-        ws.loaded.workers.pop(request.session, None)
-        ws.changes.workers.pop(request.session, None)
-        ws.changes.deleted_workers.append(request.session)
+        ws.drop(WorkerRow, request.session)
         pause = ws.get(Pause, (request.org, Pausable.WORKER, request.session))
         if pause is not None:
             ws.put(replace(pause, name=request.by))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast.model.keys import Org
 from holdfast.model.pauses import Pausable, Pause, PauseMode
 from holdfast.testing.stores.bench import START, Bench, OpenStore
 from holdfast.testing.stores.records import ORG, OTHER_ORG
@@ -30,7 +31,7 @@ class Pauses:
         await write_all(bench, drained, a_pause())
 
         nobody = (OTHER_ORG, Pausable.QUEUE, "default")
-        loaded = await bench.load(orgs={ORG}, rows={Pause: {drained.key, nobody}})
+        loaded = await bench.load(rows={Org: {ORG}, Pause: {drained.key, nobody}})
         assert loaded.rows[Pause] == {drained.key: drained}
 
     async def test_a_pause_is_changed_whole(self, open_store: OpenStore) -> None:

@@ -19,8 +19,10 @@ from holdfast.store.protocol import Changes, Loaded, LoadPlan
 from holdfast.testing.stores.bench import Bench, OpenStore
 from holdfast.testing.stores.records import ORG, OTHER_ORG
 
-_UNSET: dict[str, tuple[str, ...]] = {}
+_UNSET: dict[str, tuple[str, ...]] = {"holdfast_tokens": ("promise",)}
 """Fields that a rule of the table wants to be empty when all others are set."""
+_NEEDED = {"holdfast_tokens": ("task_no", "attempt")}
+"""Fields without which a bare row breaks a rule of its table."""
 
 
 def a_row(table: Table, number: int, org: str = ORG, *, bare: bool = False) -> Any:
@@ -29,9 +31,11 @@ def a_row(table: Table, number: int, org: str = ORG, *, bare: bool = False) -> A
     for field in structs.fields(table.record):
         if field.name in _UNSET.get(table.name, ()):
             continue
-        if field.name not in table.key and bare and not field.required:
+        if bare and not field.required and field.name not in _NEEDED.get(table.name, ()):
             continue
-        fields[field.name] = org if field.name == "org" else _value(field.type, f"{field.name} {number}", number)
+        fields[field.name] = _value(field.type, f"{field.name} {number}", number)
+    if table.key != ("org",) and "org" in fields:
+        fields["org"] = org
     return table.record(**fields)
 
 
@@ -41,7 +45,7 @@ def _value(hint: Any, text: str, number: int) -> Any:
     if isinstance(hint, type) and issubclass(hint, Enum):
         return list(hint)[number % len(hint)]
     values = {
-        str: f"{text} größer",
+        str: f"{text} größer".ljust(64, "."),
         int: number,
         bool: True,
         float: number + 0.5,
@@ -106,7 +110,7 @@ class PlainTables:
         """More than a statement may have parameters for."""
         bench = await Bench.opened(open_store)
         for table in _tables():
-            rows = [a_row(table, number) for number in range(1, 1_200)]
+            rows = [a_row(table, number) for number in range(1, 600)]
             await bench.put(*rows)
             assert await _found(bench, *rows) == rows, table.name
             await bench.write(rows={table.record: dict.fromkeys(_keys(*rows[:-1]))})
