@@ -325,7 +325,7 @@ async def test_that_a_worker_lives_is_no_news(postgres_url, monkeypatch):
         return store
 
     bench = await Bench.opened(opened)
-    await bench.write(workers={"w-1": a_worker("w-1")})
+    await bench.put(a_worker("w-1"))
     assert [] == told
 
     await bench.write(new_executions=[an_execution(1)])

@@ -18,8 +18,10 @@ from holdfast.errors import (
     StorageError,
 )
 from holdfast.model.executions import Execution, TaskRow
+from holdfast.model.records import declared_tables
+from holdfast.store.plain import RECORDS
 from holdfast.store.protocol import BatchSource, Changes, Clock, Loaded, LoadPlan, Store
-from holdfast.store.sqlite import migrate, statements
+from holdfast.store.sqlite import migrate, plain, statements
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.store.sqlite.transactions import Transactions
 from holdfast.testing.stores import Bench, OpenStore, StoreConformance
@@ -43,7 +45,7 @@ HOT = {
     ),
     "metadata": ("delete",),
     "ready": ("delete", "claimable", "in_lane", "front", "held", "next_delayed", "news"),
-    "requests": ("by_id", "expired", "delete"),
+    "requests": ("expired",),
     "tasks": (
         "delete",
         "purge",
@@ -276,6 +278,21 @@ def test_statement_never_reads_a_whole_table(schema, table, name):
     small = r"\d+ CONSTANT|wanted|b$|json_each |p USING INDEX holdfast_executions_bereaved"
     assert [] == [step for step in plan if re.match(rf"SCAN (?!{small})", step)]
     assert name == "held" or "USE TEMP B-TREE FOR ORDER BY" not in plan
+
+
+@pytest.mark.parametrize("record", RECORDS)
+def test_a_plain_table_is_found_by_its_key(schema, record):
+    """Loading, writing and deleting go through the index of the key, whatever the table."""
+    made = plain.STATEMENTS[record]
+    for rows in (made.by_key, made.put, made.delete):
+        sql = rows.sql(4)
+        plan = [row[3] for row in schema.execute(f"EXPLAIN QUERY PLAN {sql}", ["1"] * sql.count("?"))]
+        assert [] == [step for step in plan if re.match(r"SCAN (?!\d+ CONSTANT|wanted)", step)]
+
+
+def test_every_plain_table_is_in_the_list():
+    """A record that declares a table but is not listed would not be removed with its org."""
+    assert {table.record for table in declared_tables()} == set(RECORDS)
 
 
 @pytest.mark.parametrize(

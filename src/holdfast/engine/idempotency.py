@@ -33,7 +33,7 @@ def decide_once(operation: Operation[Any, Any], ws: Workspace) -> Any:
     key = (request.org, request.request_id)
     assert operation.ANSWER is not None, "only operations with an answer type take request ids"
     fingerprint = fingerprint_of(request)
-    known = ws.loaded.requests.get(key)
+    known = ws.get(RequestRow, key)
     if known is not None and counts(ws, known):
         if known.fingerprint != fingerprint:
             raise RequestMismatch(
@@ -51,19 +51,19 @@ def _remember(ws: Workspace, operation: Operation[Any, Any], answer: Any, finger
     ttl_s = getattr(request, "ttl_s", None)
     ttl = int((ws.config.request_ttl_s if ttl_s is None else ttl_s) * MICRO)
     execution_id, subject = operation.subject(answer)
-    row = RequestRow(
-        org=request.org,
-        request_id=request.request_id,
-        fingerprint=fingerprint,
-        answer=msgspec.json.encode(answer),
-        created_at=ws.now,
-        ttl=ttl,
-        expires_at=ws.now + ttl,
-        execution_id=execution_id,
-        subject=subject,
+    ws.put(
+        RequestRow(
+            org=request.org,
+            request_id=request.request_id,
+            fingerprint=fingerprint,
+            answer=msgspec.json.encode(answer),
+            created_at=ws.now,
+            ttl=ttl,
+            expires_at=ws.now + ttl,
+            execution_id=execution_id,
+            subject=subject,
+        )
     )
-    ws.loaded.requests[row.org, row.request_id] = row
-    ws.changes.requests.append(row)
 
 
 def fingerprint_of(request: Any) -> str:

@@ -29,6 +29,7 @@ from holdfast.engine.refill import plan_refills
 from holdfast.engine.rules.workspace import Entropy, Workspace
 from holdfast.errors import NOT_NOW, EngineStopped, HoldfastError
 from holdfast.model.events import TurnEvent
+from holdfast.model.executions import RequestRow
 from holdfast.model.values import Token
 from holdfast.store.protocol import Changes, Loaded, LoadPlan
 
@@ -239,7 +240,7 @@ def plan_operation(operation: Operation[Any, Any], plan: LoadPlan) -> bool:
     operation.plan(plan)
     if operation.ANSWER is None or operation.request.request_id is None:
         return False
-    plan.requests.add((operation.request.org, operation.request.request_id))
+    plan.want(RequestRow, (operation.request.org, operation.request.request_id))
     return True
 
 

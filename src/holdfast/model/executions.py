@@ -7,6 +7,7 @@ from enum import StrEnum
 import msgspec
 from msgspec import Raw
 
+from holdfast.model.records import table
 from holdfast.model.values import NULL, Failure, RetryPolicy, TaskTimeouts, Wait
 
 
@@ -192,6 +193,7 @@ class TimerRow(msgspec.Struct, frozen=True, kw_only=True):
     promise: str | None = None
 
 
+@table("holdfast_workers", key=("id",), owner="org", locked=True)
 class WorkerRow(msgspec.Struct, kw_only=True):
     """One worker session: a random id per process start, alive until `lease_until_at`."""
 
@@ -203,6 +205,7 @@ class WorkerRow(msgspec.Struct, kw_only=True):
     lease_until_at: int
 
 
+@table("holdfast_definitions", key=("org", "kind", "version"), owner="org")
 class DefinitionRow(msgspec.Struct, frozen=True, kw_only=True):
     """A workflow kind + version that some worker has registered."""
 
@@ -213,6 +216,7 @@ class DefinitionRow(msgspec.Struct, frozen=True, kw_only=True):
     registered_at: int
 
 
+@table("holdfast_requests", key=("org", "request_id"), owner="org", on_conflict="retry")
 class RequestRow(msgspec.Struct, frozen=True, kw_only=True):
     """An idempotency key with the answer it got, written with the effect.
 

@@ -7,6 +7,8 @@ from enum import StrEnum
 
 import msgspec
 
+from holdfast.model.records import table
+
 
 class Role(StrEnum):
     """What a key is for. An admin may do everything in its org, a writer what a reader may and more; a worker runs
@@ -30,6 +32,7 @@ _INCLUDED = {
 }
 
 
+@table("holdfast_orgs", key=("slug",), on_conflict="retry", locked=True)
 class Org(msgspec.Struct, frozen=True, kw_only=True):
     """A tenant that has keys. One without keys needs no record. `audit_seq` and `audit_digest` are the end of its
     record of acts. Once closed, its keys count no more."""
@@ -41,6 +44,7 @@ class Org(msgspec.Struct, frozen=True, kw_only=True):
     audit_digest: str = ""
 
 
+@table("holdfast_api_keys", key=("id",), owner="org", locked=True)
 class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
     """A key as it is stored: what it is compared with, never what it is. `hint` is its beginning, for people who have
     several. After a rotation `old_hash` counts, too, until `old_until_at`. `created_by` is the id of another key, None
@@ -75,6 +79,15 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
         return is_current or (is_old and self.old_until_at is not None and now < self.old_until_at)
 
 
+@table("holdfast_deletions", key=("org",), on_conflict="keep")
+class Deletion(msgspec.Struct, frozen=True, kw_only=True):
+    """An org whose rows are being removed. Asked for again, it counts from the first time."""
+
+    org: str
+    since_at: int
+
+
+@table("holdfast_audit", key=("org", "seq"), on_conflict="refuse")
 class AuditRow(msgspec.Struct, frozen=True, kw_only=True):
     """One act: who (`actor` is a key's id, or `operator`), what, on what, from where, how it ended. Numbered without
     gaps per org; each digest covers the one before."""

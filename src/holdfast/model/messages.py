@@ -7,6 +7,7 @@ from enum import StrEnum
 import msgspec
 from msgspec import Raw
 
+from holdfast.model.records import table
 from holdfast.model.values import NULL, Failure, Settlement
 
 
@@ -45,6 +46,7 @@ class PromiseRow(msgspec.Struct, kw_only=True):
         return f"{self.execution_id}:{self.name}"
 
 
+@table("holdfast_tokens", key=("token_hash",), owner="execution_id", on_conflict="keep")
 class TokenRow(msgspec.Struct, frozen=True, kw_only=True):
     """What a completion token stands for: a promise by its name, or an attempt of a task. Only its hash is kept."""
 
@@ -100,6 +102,7 @@ class PublishedRow(msgspec.Struct, kw_only=True):
     delivered: int = 0
 
 
+@table("holdfast_event_keys", key=("org", "key"), owner="org")
 class EventKeyRow(msgspec.Struct, kw_only=True):
     """How many events of a key are kept, and how many were dropped because they were too many."""
 
@@ -130,6 +133,7 @@ class DeliveryRow(msgspec.Struct, kw_only=True):
     done_at: int | None = None
 
 
+@table("holdfast_dead_events", key=("id",), owner="org", on_conflict="keep", age="at")
 class DeadEvent(msgspec.Struct, frozen=True, kw_only=True):
     """A published event that nobody ever got, and why: it expired, or there were too many of its key."""
 
@@ -143,6 +147,7 @@ class DeadEvent(msgspec.Struct, frozen=True, kw_only=True):
     at: int
 
 
+@table("holdfast_event_triggers", key=("org", "key", "kind"), owner="org", columns={"where": "filter"})
 class TriggerRow(msgspec.Struct, frozen=True, kw_only=True):
     """Events of a key start this workflow, if they satisfy the filter."""
 

@@ -6,6 +6,8 @@ from enum import StrEnum
 
 import msgspec
 
+from holdfast.model.records import table
+
 
 class Pausable(StrEnum):
     QUEUE = "queue"
@@ -23,6 +25,7 @@ PauseKey = tuple[str, Pausable, str]
 """Org, what it is, its name."""
 
 
+@table("holdfast_pauses", key=("org", "what", "name"), owner="org")
 class Pause(msgspec.Struct, frozen=True, kw_only=True):
     """Nothing of this queue, or to this worker session, is handed out. What was handed out goes on."""
 

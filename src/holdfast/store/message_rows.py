@@ -1,4 +1,4 @@
-"""Rows to records and back: promises, tokens, subscriptions, published events, deliveries."""
+"""Rows to records and back: promises, subscriptions, published events, deliveries."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ import msgspec
 from msgspec import Raw
 
 from holdfast.model.messages import (
-    DeadEvent,
     DeliveryRow,
     PromiseRow,
     PromiseState,
     PublishedRow,
     SubscriptionKind,
     SubscriptionRow,
-    TokenRow,
-    TriggerRow,
 )
 from holdfast.model.values import Failure, Settlement
 from holdfast.store.rows import Row
@@ -30,7 +27,6 @@ _KINDS: Final = {str(kind): kind for kind in SubscriptionKind}
 _SUBSCRIPTION: Final = SubscriptionRow.__struct_fields__
 _PUBLISHED: Final = PublishedRow.__struct_fields__
 _DELIVERY: Final = DeliveryRow.__struct_fields__
-_DEAD: Final = DeadEvent.__struct_fields__
 
 
 def _text(payload: Raw) -> str:
@@ -70,14 +66,6 @@ def row_to_promise(row: Row) -> PromiseRow:
     if fields["settled_by"] is not None:
         fields["settled_by"] = _decode_settlement(fields["settled_by"])
     return PromiseRow(**fields)
-
-
-def token_to_row(t: TokenRow) -> Row:
-    return (t.token_hash, t.org, t.execution_id, t.promise, t.task_no, t.attempt)
-
-
-def row_to_token(row: Row) -> TokenRow:
-    return TokenRow(**dict(zip(TokenRow.__struct_fields__, row, strict=True)))
 
 
 def subscription_to_row(s: SubscriptionRow) -> Row:
@@ -154,17 +142,3 @@ def row_to_delivery(row: Row) -> DeliveryRow:
     fields["consume"] = fields["consume"] == 1
     fields["kept"] = fields["kept"] == 1
     return DeliveryRow(**fields)
-
-
-def dead_to_row(d: DeadEvent) -> Row:
-    return (d.id, d.org, d.key, _text(d.data), d.published_at, d.correlation, d.reason, d.at)
-
-
-def row_to_dead(row: Row) -> DeadEvent:
-    fields = dict(zip(_DEAD, row, strict=True))
-    fields["data"] = Raw(fields["data"])
-    return DeadEvent(**fields)
-
-
-def row_to_trigger(row: Row) -> TriggerRow:
-    return TriggerRow(**dict(zip(TriggerRow.__struct_fields__, row, strict=True)))

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import msgspec
 from msgspec import field
@@ -27,7 +27,6 @@ from holdfast.model.executions import (
     DefinitionRow,
     Execution,
     OutputRow,
-    RequestRow,
     Status,
     TaskRow,
     TimerRow,
@@ -42,13 +41,13 @@ from holdfast.model.messages import (
     PublishedRow,
     SubscriptionKind,
     SubscriptionRow,
-    TokenRow,
-    TriggerRow,
 )
-from holdfast.model.pauses import Pause, PauseKey
+from holdfast.model.pauses import Pause
+from holdfast.model.records import table_of
 from holdfast.store.closed_pages import ClosedPage
 from holdfast.store.looks import Backlog, ExecutionQuery, Inconsistency, Vitals
 
+R = TypeVar("R")
 Clock = Callable[[], int]
 TaskKey = tuple[str, int]
 WorkflowKey = tuple[str, str]
@@ -145,36 +144,31 @@ class LoadPlan(msgspec.Struct):
     was given from outside after a number: signals, updates, settled promises, events, broadcasts.
     `topics` are the (org, key) of waits that may begin: nobody else may publish, throw or wait there meanwhile. Those
     of `matches`, `look_backs` and `event_keys` need not be named again.
+    `rows` are the keys of rows of plain tables, `groups` the beginnings of keys. A pause is locked by its org, a dead
+    event by its topic.
     """
 
+    rows: dict[type[Any], set[Any]] = field(default_factory=dict)
+    groups: dict[type[Any], set[tuple[Any, ...]]] = field(default_factory=dict)
     executions: set[str] = field(default_factory=set)
     idle_executions: set[str] = field(default_factory=set)
     """Those of them that nobody else is at work on."""
     workflow_keys: set[WorkflowKey] = field(default_factory=set)
     tasks: set[TaskKey] = field(default_factory=set)
     timers: set[TaskKey] = field(default_factory=set)
-    requests: set[tuple[str, str]] = field(default_factory=set)
-    workers: set[str] = field(default_factory=set)
-    definitions: set[tuple[str, str]] = field(default_factory=set)
     children: set[TaskKey] = field(default_factory=set)
     unread: dict[str, tuple[int, tuple[int, ...]]] = field(default_factory=dict)
     calls_after: dict[str, int] = field(default_factory=dict)
     dead_letters: set[TaskKey] = field(default_factory=set)
     promises: set[tuple[str, str]] = field(default_factory=set)
     named_promises: set[tuple[str, str, str]] = field(default_factory=set)
-    tokens: set[str] = field(default_factory=set)
     waits: set[TaskKey] = field(default_factory=set)
     matches: list[EventMatch] = field(default_factory=list)
     look_backs: dict[LookBackKey, LookBack] = field(default_factory=dict)
     event_keys: set[tuple[str, str]] = field(default_factory=set)
     topics: set[tuple[str, str]] = field(default_factory=set)
-    orgs: set[str] = field(default_factory=set)
-    keys: set[str] = field(default_factory=set)
-    pauses: set[PauseKey] = field(default_factory=set)
-    """Whoever changes one names its org, too: that is its lock."""
     retained_per_key: int = 0
     published: set[int] = field(default_factory=set)
-    dead_events: set[int] = field(default_factory=set)
     expired_events: int = 0
     expired_requests: int = 0
     deliveries: int = 0
@@ -186,6 +180,14 @@ class LoadPlan(msgspec.Struct):
     task_claims: list[TaskClaim] = field(default_factory=list)
     expired_workers: bool = False
     held_by: set[str] = field(default_factory=set)
+
+    def want(self, record: type[Any], *keys: Any) -> None:
+        """Rows of a plain table, by their keys (`model.records`)."""
+        self.rows.setdefault(record, set()).update(keys)
+
+    def want_group(self, record: type[Any], *prefix: Any) -> None:
+        """All rows of a plain table whose keys begin so."""
+        self.groups.setdefault(record, set()).add(prefix)
 
 
 class Loaded(msgspec.Struct):
@@ -205,35 +207,28 @@ class Loaded(msgspec.Struct):
     all that were given before.
     `expired_workers` have a `lease_until_at` of `now` or earlier. `held_turns`/`held_tasks` are those leased by a
     worker in `held_by` or by an expired one.
+    `rows` are those of plain tables, by their keys; `groups` those whose keys begin so, in the order of their keys.
     """
 
     now: int
+    rows: dict[type[Any], dict[Any, Any]] = field(default_factory=dict)
+    groups: dict[type[Any], dict[tuple[Any, ...], list[Any]]] = field(default_factory=dict)
     executions: dict[str, Execution] = field(default_factory=dict)
     workflow_keys: dict[WorkflowKey, str] = field(default_factory=dict)
     tasks: dict[TaskKey, TaskRow] = field(default_factory=dict)
     timers: dict[TaskKey, TimerRow] = field(default_factory=dict)
-    requests: dict[tuple[str, str], RequestRow] = field(default_factory=dict)
-    workers: dict[str, WorkerRow] = field(default_factory=dict)
-    definitions: dict[tuple[str, str], list[DefinitionRow]] = field(default_factory=dict)
     children: dict[TaskKey, str] = field(default_factory=dict)
     unread: dict[str, list[HistoryEvent]] = field(default_factory=dict)
     calls: dict[str, list[HistoryEvent]] = field(default_factory=dict)
     dead_letters: dict[TaskKey, tuple[DeadLetter, SignalReceived | None]] = field(default_factory=dict)
     bereaved: list[tuple[str, str | None]] = field(default_factory=list)
     promises: dict[tuple[str, str], PromiseRow] = field(default_factory=dict)
-    tokens: dict[str, TokenRow] = field(default_factory=dict)
     subscriptions: dict[int, SubscriptionRow] = field(default_factory=dict)
     matches: list[list[int]] = field(default_factory=list)
     published: dict[int, PublishedRow] = field(default_factory=dict)
     look_backs: dict[LookBackKey, dict[Any, list[PublishedRow]]] = field(default_factory=dict)
     waits: dict[TaskKey, int] = field(default_factory=dict)
-    event_keys: dict[tuple[str, str], EventKeyRow] = field(default_factory=dict)
     oldest: dict[tuple[str, str], list[PublishedRow]] = field(default_factory=dict)
-    triggers: dict[tuple[str, str], list[TriggerRow]] = field(default_factory=dict)
-    dead_events: dict[int, DeadEvent] = field(default_factory=dict)
-    orgs: dict[str, Org] = field(default_factory=dict)
-    keys: dict[str, ApiKey] = field(default_factory=dict)
-    pauses: dict[PauseKey, Pause] = field(default_factory=dict)
     expired_events: list[PublishedRow] = field(default_factory=list)
     expired_requests: list[tuple[str, str]] = field(default_factory=list)
     """A page of keys that no longer count, see `model.RequestRow`."""
@@ -250,6 +245,15 @@ class Loaded(msgspec.Struct):
     held_turns: list[str] = field(default_factory=list)
     held_tasks: list[TaskKey] = field(default_factory=list)
 
+    def row(self, record: type[R], key: Any) -> R | None:
+        """One of a plain table, if it is there and was wanted."""
+        found: R | None = self.rows.get(record, {}).get(key)
+        return found
+
+    def group(self, record: type[R], *prefix: Any) -> list[R]:
+        found: list[R] = self.groups.get(record, {}).get(prefix, [])
+        return found
+
 
 class Changes(msgspec.Struct):
     """What to write, all of it in one transaction. A decision names every record it has changed: a store may keep the
@@ -262,10 +266,13 @@ class Changes(msgspec.Struct):
     `metadata` are changed executions whose tags have changed; those of new executions are written with them.
     A workflow key that was there before may be moved if the batch has loaded the execution it points at.
     `bury` makes dead letters of an execution's SIGNAL_RECEIVED events after a number: (execution id, seq, reason).
-    `new_orgs` are those of `orgs` that were not there. `keys` are whole records, new or changed.
+    `rows` is what rows of plain tables are from now on, by their keys; None is no row. `forget_before` removes those
+    that are older, a page at a time. `untriggered` are the (org, kind) whose triggers go before `rows` are written.
     `output` is what tasks have said; `trimmed_output` up to which number nothing of a task is kept, also of `output`.
     """
 
+    rows: dict[type[Any], dict[Any, Any]] = field(default_factory=dict)
+    forget_before: dict[type[Any], int] = field(default_factory=dict)
     new_executions: list[Execution] = field(default_factory=list)
     changed_executions: dict[str, Execution] = field(default_factory=dict)
     turned: set[str] = field(default_factory=set)
@@ -281,47 +288,36 @@ class Changes(msgspec.Struct):
     new_timers: list[TimerRow] = field(default_factory=list)
     deleted_timers: list[tuple[str, int]] = field(default_factory=list)
     purge: list[str] = field(default_factory=list)
-    workers: dict[str, WorkerRow] = field(default_factory=dict)
-    deleted_workers: list[str] = field(default_factory=list)
-    definitions: list[DefinitionRow] = field(default_factory=list)
-    requests: list[RequestRow] = field(default_factory=list)
     promises: dict[tuple[str, str], PromiseRow] = field(default_factory=dict)
-    tokens: list[TokenRow] = field(default_factory=list)
     new_subscriptions: dict[int, SubscriptionRow] = field(default_factory=dict)
     deleted_subscriptions: list[int] = field(default_factory=list)
     purge_waits: list[str] = field(default_factory=list)
     published: dict[int, PublishedRow] = field(default_factory=dict)
     deleted_published: list[int] = field(default_factory=list)
-    event_keys: dict[tuple[str, str], EventKeyRow] = field(default_factory=dict)
-    triggers: list[TriggerRow] = field(default_factory=list)
     untriggered: set[tuple[str, str]] = field(default_factory=set)
-    dead_events: list[DeadEvent] = field(default_factory=list)
-    exhumed_events: list[int] = field(default_factory=list)
     deliveries: dict[int, DeliveryRow] = field(default_factory=dict)
     last_id: int | None = None
     forget_messages_before: int | None = None
-    forget_dead_before: int | None = None
     dead_letters: list[DeadLetter] = field(default_factory=list)
     settled_letters: list[TaskKey] = field(default_factory=list)
     bury: list[tuple[str, int, str]] = field(default_factory=list)
-    orgs: dict[str, Org] = field(default_factory=dict)
-    new_orgs: set[str] = field(default_factory=set)
-    keys: dict[str, ApiKey] = field(default_factory=dict)
-    audit: list[AuditRow] = field(default_factory=list)
-    pauses: dict[PauseKey, Pause] = field(default_factory=dict)
-    deleted_pauses: list[PauseKey] = field(default_factory=list)
-    """Those of deleted workers go with them."""
-    deletions: dict[str, int] = field(default_factory=dict)
     purged_orgs: dict[str, int] = field(default_factory=dict)
     """Remove about so many rows of these orgs, after everything else; never their names and records of acts."""
-    finished_deletions: list[str] = field(default_factory=list)
     removed: dict[str, Execution] = field(default_factory=dict)
     remains: set[str] = field(default_factory=set)
     cleared: int = 0
     """`removed` executions go with everything they have, after everything else, and so do workflow ids that point at
     them. Those in `remains` leave their events behind: about so many of such events are `cleared`."""
-    deleted_requests: list[tuple[str, str]] = field(default_factory=list)
-    """Removed before `requests` are written: a key may be used again at once."""
+
+    def put(self, *records: Any) -> None:
+        """Write rows of plain tables."""
+        for record in records:
+            kind = type(record)
+            self.rows.setdefault(kind, {})[table_of(kind).key_of(record)] = record
+
+    def drop(self, record: type[Any], *keys: Any) -> None:
+        """Delete rows of a plain table, if they are there."""
+        self.rows.setdefault(record, {}).update(dict.fromkeys(keys))
 
     def kept_output(self) -> list[OutputRow]:
         """What is to be written of `output`."""

@@ -14,23 +14,19 @@ from msgspec import Raw
 from holdfast.model.events import HistoryEvent, SignalReceived, decode_body, encode_body
 from holdfast.model.executions import (
     DeadLetter,
-    DefinitionRow,
     Execution,
     OutputRow,
     Ready,
-    RequestRow,
     State,
     StuckReason,
     TaskRow,
     TimerRow,
-    WorkerRow,
 )
 from holdfast.model.values import NULL, Failure, RetryPolicy, TaskTimeouts, Wait
 
 HEAD_COLUMNS: Final = tuple(name for name in Execution.__struct_fields__ if name != "ready")
 _HEAD_WIDTH: Final = len(HEAD_COLUMNS)
 TASK_COLUMNS: Final = TaskRow.__struct_fields__
-REQUEST_COLUMNS: Final = RequestRow.__struct_fields__
 
 Row = tuple[Any, ...]
 
@@ -279,32 +275,6 @@ def row_to_output(row: Row) -> OutputRow:
 
 def row_to_timer(row: Row) -> TimerRow:
     return TimerRow(execution_id=row[0], timer_no=row[1], org=row[2], fire_at=row[3], promise=row[4])
-
-
-def row_to_worker(row: Row) -> WorkerRow:
-    return WorkerRow(id=row[0], org=row[1], host=row[2], pid=row[3], started_at=row[4], lease_until_at=row[5])
-
-
-def row_to_definition(row: Row) -> DefinitionRow:
-    return DefinitionRow(org=row[0], kind=row[1], version=row[2], build=row[3], registered_at=row[4])
-
-
-def row_to_request(row: Row) -> RequestRow:
-    return RequestRow(**dict(zip(REQUEST_COLUMNS, row, strict=True)))
-
-
-def request_to_row(r: RequestRow) -> Row:
-    return (
-        r.org,
-        r.request_id,
-        r.fingerprint,
-        r.answer,
-        r.created_at,
-        r.ttl,
-        r.expires_at,
-        r.execution_id or "",
-        r.subject or "",
-    )
 
 
 def row_to_dead_letter(row: Row) -> tuple[DeadLetter, SignalReceived | None]:

@@ -30,7 +30,7 @@ from holdfast.engine.upkeep import run_due
 from holdfast.engine.workers import heartbeat, register
 from holdfast.errors import HoldfastError, InvalidRequest, StaleAttempt, StaleClaim
 from holdfast.model import events as e
-from holdfast.model.executions import Execution, RequestRow, TaskRow
+from holdfast.model.executions import Execution, RequestRow, TaskRow, WorkerRow
 from holdfast.model.messages import PromiseState, SubscriptionKind
 from holdfast.model.values import Failure, ParentClose, RetryPolicy, Token
 from holdfast.replay.machine import Machine
@@ -132,7 +132,7 @@ def lease_too_short(patch: Patch) -> None:
     def hasty(decide: Callable[..., Any]) -> Callable[..., Any]:
         def decided(self: Any, ws: Workspace) -> Any:
             answer = decide(self, ws)
-            for worker in ws.changes.workers.values():
+            for worker in ws.changes.rows.get(WorkerRow, {}).values():
                 worker.lease_until_at = ws.now
             return answer
 
@@ -211,7 +211,7 @@ def key_without_effect(patch: Patch) -> None:
             return once(operation, ws)
         except HoldfastError:
             request = operation.request
-            ws.changes.requests.append(
+            ws.changes.put(
                 RequestRow(
                     org=request.org, request_id=request.request_id, fingerprint="", answer=b"{}", created_at=ws.now
                 )

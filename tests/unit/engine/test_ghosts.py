@@ -12,7 +12,7 @@ from holdfast.contract.executions import StartWorkflow
 from holdfast.contract.workers import Heartbeat, RegisterWorker
 from holdfast.engine.facade import LocalEngine
 from holdfast.errors import SessionLost
-from holdfast.model.executions import Ready
+from holdfast.model.executions import Ready, WorkerRow
 from holdfast.testing.memory import MemoryDatabase, MemoryStore
 from tests.conftest import QUICK, OpenEngine
 
@@ -79,7 +79,7 @@ async def test_a_session_that_others_have_taken_back_gets_nothing_more(local: Lo
     """Its next heartbeat finds no row: it is closed here, whoever polls for it is told, new work goes elsewhere."""
     await register(local, "old")
     polling = local.workers.poll("old")
-    del database_of(local).workers["old"]
+    del database_of(local).rows[WorkerRow]["old"]
 
     beat = Heartbeat(org="default", session="old", lease_s=30.0)
     assert not (await asyncio.wrap_future(local.workers.heartbeat(beat))).alive

@@ -18,6 +18,7 @@ from holdfast.errors import (
     StaleAttempt,
     WorkflowFailed,
 )
+from holdfast.model.executions import RequestRow
 from holdfast.model.payloads import encode
 from holdfast.store.protocol import LoadPlan
 
@@ -80,10 +81,10 @@ async def stored(env, key, org="default"):
 
     class Look(Operation[None, object]):
         def plan(self, plan: LoadPlan) -> None:
-            plan.requests.add((org, key))
+            plan.want(RequestRow, (org, key))
 
         def decide(self, ws):
-            return ws.loaded.requests.get((org, key))
+            return ws.get(RequestRow, (org, key))
 
     return await env.engine._local.queue.submit(Look(None))
 

@@ -13,7 +13,7 @@ from holdfast.engine.rules.starting import (
     new_execution_id,
 )
 from holdfast.engine.rules.workspace import Workspace
-from holdfast.model.executions import OPEN_STATES
+from holdfast.model.executions import OPEN_STATES, DefinitionRow
 from holdfast.store.protocol import LoadPlan
 
 
@@ -23,7 +23,7 @@ class SignalWithStartWorkflow(Operation[SignalWithStart, SignalWithStartResponse
 
     def plan(self, plan: LoadPlan) -> None:
         request = self.request
-        plan.definitions.add((request.org, request.kind))
+        plan.want_group(DefinitionRow, request.org, request.kind)
         plan.numbering = True
         plan.workflow_keys.add((request.org, request.workflow_id))
 

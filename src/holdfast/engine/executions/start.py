@@ -15,7 +15,7 @@ from holdfast.engine.rules.starting import (
 )
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.model.events import WorkflowTerminated
-from holdfast.model.executions import State
+from holdfast.model.executions import DefinitionRow, State
 from holdfast.model.values import IfRunning
 from holdfast.store.protocol import LoadPlan
 
@@ -26,7 +26,7 @@ class Start(Operation[StartWorkflow, StartAnswer]):
 
     def plan(self, plan: LoadPlan) -> None:
         request = self.request
-        plan.definitions.add((request.org, request.kind))
+        plan.want_group(DefinitionRow, request.org, request.kind)
         plan.numbering = True
         if request.workflow_id is not None:
             plan.workflow_keys.add((request.org, request.workflow_id))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.contract.keys import CreateKey, KeyView, view_of
 from holdfast.engine.operation import Operation
-from holdfast.engine.rules.keys import Act, check_actor, open_org, plan_actor, put_key, record
+from holdfast.engine.rules.keys import Act, check_actor, open_org, plan_actor, record
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.model.ids import execution_id
 from holdfast.model.keys import ApiKey
@@ -29,7 +29,7 @@ class Create(Operation[CreateKey, KeyView]):
         check_actor(ws, request.by, request.org, request.role)
         org = open_org(ws, request.org)
         key = ApiKey(
-            id=execution_id(ws.now, len(ws.changes.keys), ws.entropy()),
+            id=execution_id(ws.now, len(ws.changes.rows.get(ApiKey, ())), ws.entropy()),
             org=request.org,
             name=request.name,
             role=request.role,
@@ -39,7 +39,7 @@ class Create(Operation[CreateKey, KeyView]):
             created_by=request.by.key_id if request.by is not None else None,
             expires_at=None if request.expires_in_s is None else ws.now + int(request.expires_in_s * MICRO),
         )
-        put_key(ws, key)
+        ws.put(key)
         act = Act(
             org=request.org,
             action="keys.create",

@@ -13,12 +13,11 @@ from holdfast.engine.rules.keys import (
     known_org,
     open_org,
     plan_actor,
-    put_org,
     record,
 )
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.errors import Forbidden
-from holdfast.model.keys import Org, Role
+from holdfast.model.keys import Deletion, Org, Role
 from holdfast.store.protocol import LoadPlan
 
 
@@ -36,10 +35,10 @@ class Make(Operation[CreateOrg, Org]):
         request = self.request
         check_operator(request.by, "making an org")
         org = open_org(ws, request.slug)
-        if request.slug not in ws.loaded.orgs:
+        if ws.get(Org, request.slug) is None:
             act = Act(org=request.slug, action="orgs.create", by=request.by, chain=self.chain, address=request.address)
             record(ws, org, act)
-        return ws.loaded.orgs[request.slug]
+        return known_org(ws, request.slug)
 
 
 class Close(Operation[CloseOrg, Org]):
@@ -58,10 +57,10 @@ class Close(Operation[CloseOrg, Org]):
         org = known_org(ws, request.slug)
         if org.closed_at is None:
             org = structs.replace(org, closed_at=ws.now)
-            put_org(ws, org)
+            ws.put(org)
             act = Act(org=org.slug, action="orgs.close", by=request.by, chain=self.chain, address=request.address)
             record(ws, org, act)
-        return ws.loaded.orgs[request.slug]
+        return known_org(ws, request.slug)
 
 
 class Delete(Operation[DeleteOrg, Org]):
@@ -81,12 +80,12 @@ class Delete(Operation[DeleteOrg, Org]):
         if request.by is not None and request.by.key_id is None:
             raise Forbidden("an org is deleted with one of its admin keys, or on the database itself")
         check_actor(ws, request.by, request.slug, Role.ADMIN)
-        org = ws.loaded.orgs.get(request.slug, Org(slug=request.slug, created_at=ws.now))
+        org = ws.get(Org, request.slug) or Org(slug=request.slug, created_at=ws.now)
         org = structs.replace(org, closed_at=org.closed_at if org.closed_at is not None else ws.now)
         act = Act(org=org.slug, action="orgs.delete", by=request.by, chain=self.chain, address=request.address)
         record(ws, org, act)
-        ws.changes.deletions[org.slug] = ws.now
-        return ws.loaded.orgs[request.slug]
+        ws.put(Deletion(org=org.slug, since_at=ws.now))
+        return known_org(ws, request.slug)
 
 
 class Purge(Operation[tuple[str, int], None]):
@@ -112,9 +111,9 @@ class Finish(Operation[str, None]):
         self.chain = chain
 
     def plan(self, plan: LoadPlan) -> None:
-        plan.orgs.add(self.request)
+        plan.want(Org, self.request)
 
     def decide(self, ws: Workspace) -> None:
-        ws.changes.finished_deletions.append(self.request)
+        ws.drop(Deletion, self.request)
         act = Act(org=self.request, action="orgs.deleted", by=None, chain=self.chain)
         record(ws, known_org(ws, self.request), act)

@@ -18,12 +18,12 @@ class Record(Operation[RecordAct, AuditRow]):
         self.chain = chain
 
     def plan(self, plan: LoadPlan) -> None:
-        plan.orgs.add(self.request.org)
+        plan.want(Org, self.request.org)
 
     def decide(self, ws: Workspace) -> AuditRow:
         request = self.request
         # Also of an org that is closed: what is done there is done.
-        org = ws.loaded.orgs.get(request.org, Org(slug=request.org, created_at=ws.now))
+        org = ws.get(Org, request.org) or Org(slug=request.org, created_at=ws.now)
         act = Act(
             org=request.org,
             action=request.action,

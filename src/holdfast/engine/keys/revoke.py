@@ -6,8 +6,9 @@ from msgspec import structs
 
 from holdfast.contract.keys import KeyView, RevokeKey, view_of
 from holdfast.engine.operation import Operation
-from holdfast.engine.rules.keys import Act, check_actor, known_key, known_org, plan_actor, put_key, record
+from holdfast.engine.rules.keys import Act, check_actor, known_key, known_org, plan_actor, record
 from holdfast.engine.rules.workspace import Workspace
+from holdfast.model.keys import ApiKey
 from holdfast.store.protocol import LoadPlan
 
 
@@ -20,7 +21,7 @@ class Revoke(Operation[RevokeKey, KeyView]):
 
     def plan(self, plan: LoadPlan) -> None:
         plan_actor(plan, self.request.org, self.request.by)
-        plan.keys.add(self.request.key_id)
+        plan.want(ApiKey, self.request.key_id)
 
     def decide(self, ws: Workspace) -> KeyView:
         request = self.request
@@ -28,7 +29,7 @@ class Revoke(Operation[RevokeKey, KeyView]):
         check_actor(ws, request.by, request.org, key.role)
         if key.revoked_at is None:
             key = structs.replace(key, revoked_at=ws.now, old_hash=None, old_until_at=None)
-            put_key(ws, key)
+            ws.put(key)
             act = Act(
                 org=key.org,
                 action="keys.revoke",

@@ -6,9 +6,10 @@ from msgspec import structs
 
 from holdfast.contract.keys import KeyView, RotateKey, view_of
 from holdfast.engine.operation import Operation
-from holdfast.engine.rules.keys import Act, check_actor, known_key, open_org, plan_actor, put_key, record
+from holdfast.engine.rules.keys import Act, check_actor, known_key, open_org, plan_actor, record
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.errors import KeyEnded
+from holdfast.model.keys import ApiKey
 from holdfast.model.values import MICRO
 from holdfast.store.protocol import LoadPlan
 
@@ -24,7 +25,7 @@ class Rotate(Operation[RotateKey, KeyView]):
 
     def plan(self, plan: LoadPlan) -> None:
         plan_actor(plan, self.request.org, self.request.by)
-        plan.keys.add(self.request.key_id)
+        plan.want(ApiKey, self.request.key_id)
 
     def decide(self, ws: Workspace) -> KeyView:
         request = self.request
@@ -43,7 +44,7 @@ class Rotate(Operation[RotateKey, KeyView]):
             old_hash=key.hash if overlap else None,
             old_until_at=ws.now + overlap if overlap else None,
         )
-        put_key(ws, key)
+        ws.put(key)
         act = Act(
             org=key.org,
             action="keys.rotate",

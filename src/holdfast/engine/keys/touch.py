@@ -7,7 +7,6 @@ from typing import Final
 from msgspec import structs
 
 from holdfast.engine.operation import Operation
-from holdfast.engine.rules.keys import put_key
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.model.keys import ApiKey
 from holdfast.model.values import MICRO
@@ -26,9 +25,9 @@ class Touch(Operation[str, None]):
     __slots__ = ()
 
     def plan(self, plan: LoadPlan) -> None:
-        plan.keys.add(self.request)
+        plan.want(ApiKey, self.request)
 
     def decide(self, ws: Workspace) -> None:
-        key = ws.loaded.keys.get(self.request)
+        key = ws.get(ApiKey, self.request)
         if key is not None and key.counts(ws.now) and is_stale(key, ws.now):
-            put_key(ws, structs.replace(key, last_used_at=ws.now))
+            ws.put(structs.replace(key, last_used_at=ws.now))

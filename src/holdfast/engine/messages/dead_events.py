@@ -24,15 +24,15 @@ class Exhume(Operation[ReplayDeadEvent, PublishAnswer]):
         self._publishing = PublishEvent(org=event.org, key=event.key, data=event.data, correlation=event.correlation)
 
     def plan(self, plan: LoadPlan) -> None:
-        plan.dead_events.add(self.request.event_id)
+        plan.want(DeadEvent, self.request.event_id)
         self._match = len(plan.matches)
         plan_sending(plan, self.request.org, self._publishing)
 
     def decide(self, ws: Workspace) -> PublishAnswer:
-        event = ws.loaded.dead_events.pop(self.request.event_id, None)
+        event = ws.get(DeadEvent, self.request.event_id)
         if event is None or event.org != self.request.org:
             raise no_event(self.request.event_id, "dead event")
-        ws.changes.exhumed_events.append(event.id)
+        ws.drop(DeadEvent, event.id)
         sent = send(ws, sending_of(self._publishing), ws.loaded.matches[self._match])
         return PublishAnswer(
             event_id=sent.id, delivered=sent.delivered, retained=sent.retained, started=sent.started, done=sent.done
@@ -45,15 +45,14 @@ class Remove(Operation[RemoveEvent, None]):
     __slots__ = ()
 
     def plan(self, plan: LoadPlan) -> None:
-        plan.dead_events.add(self.request.event_id)
+        plan.want(DeadEvent, self.request.event_id)
         plan.published.add(self.request.event_id)
 
     def decide(self, ws: Workspace) -> None:
         number, org = self.request.event_id, self.request.org
-        dead, kept = ws.loaded.dead_events.get(number), ws.loaded.published.get(number)
+        dead, kept = ws.get(DeadEvent, number), ws.loaded.published.get(number)
         if dead is not None and dead.org == org:
-            del ws.loaded.dead_events[number]
-            ws.changes.exhumed_events.append(number)
+            ws.drop(DeadEvent, number)
         elif kept is not None and kept.org == org:
             forget(ws, kept)
         else:

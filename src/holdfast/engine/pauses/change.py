@@ -7,6 +7,7 @@ from holdfast.engine.operation import Operation
 from holdfast.engine.rules.keys import Act, check_actor, open_org, plan_actor, record
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.errors import WorkerDraining, WorkerNotFound
+from holdfast.model.executions import WorkerRow
 from holdfast.model.keys import Role
 from holdfast.model.pauses import Pausable, Pause, PauseMode
 from holdfast.store.protocol import LoadPlan
@@ -24,16 +25,16 @@ class Change(Operation[ChangePause, PauseAnswer]):
     def plan(self, plan: LoadPlan) -> None:
         request = self.request
         plan_actor(plan, request.org, request.by)
-        plan.pauses.add(request.key)
+        plan.want(Pause, request.key)
         if request.what is Pausable.WORKER:
-            plan.workers.add(request.name)
+            plan.want(WorkerRow, request.name)
 
     def decide(self, ws: Workspace) -> PauseAnswer:
         request = self.request
         check_actor(ws, request.by, request.org, Role.ADMIN)
         self._check_worker(ws)
         org = open_org(ws, request.org)
-        before = ws.loaded.pauses.get(request.key)
+        before = ws.get(Pause, request.key)
         if (before.mode if before is not None else None) is request.mode:
             return PauseAnswer(changed=False, pause=before)
         if before is not None and before.mode is PauseMode.DRAINING:
@@ -58,7 +59,7 @@ class Change(Operation[ChangePause, PauseAnswer]):
         request = self.request
         if request.what is not Pausable.WORKER:
             return
-        worker = ws.loaded.workers.get(request.name)
+        worker = ws.get(WorkerRow, request.name)
         if worker is None or worker.org != request.org:
             raise WorkerNotFound(
                 f"no worker session {request.name!r} in org {request.org!r}: it may have ended; list the workers",
@@ -66,11 +67,9 @@ class Change(Operation[ChangePause, PauseAnswer]):
             )
 
     def _put(self, ws: Workspace) -> Pause | None:
-        request, key = self.request, self.request.key
+        request = self.request
         if request.mode is None:
-            ws.loaded.pauses.pop(key, None)
-            ws.changes.pauses.pop(key, None)
-            ws.changes.deleted_pauses.append(key)
+            ws.drop(Pause, request.key)
             return None
         pause = Pause(
             org=request.org,
@@ -80,6 +79,5 @@ class Change(Operation[ChangePause, PauseAnswer]):
             since_at=ws.now,
             reason=request.reason,
         )
-        # What an operation before this one has let go on is written after it was removed.
-        ws.loaded.pauses[key] = ws.changes.pauses[key] = pause
+        ws.put(pause)
         return pause

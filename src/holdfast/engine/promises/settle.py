@@ -52,7 +52,7 @@ class Settle(Operation[SettlePromise, SettleAnswer]):
         if self.instead is not None:
             plan.promises.add(self.instead)
         if request.token_hash is not None:
-            plan.tokens.add(request.token_hash)
+            plan.want(TokenRow, request.token_hash)
         elif request.promise_id is not None:
             execution_id, _, name = request.promise_id.partition(":")
             plan.promises.add((execution_id, name))
@@ -63,7 +63,7 @@ class Settle(Operation[SettlePromise, SettleAnswer]):
     def decide(self, ws: Workspace) -> SettleAnswer:
         request = self.request
         if request.token_hash is not None:
-            token = ws.loaded.tokens.get(request.token_hash)
+            token = ws.get(TokenRow, request.token_hash)
             if token is None or token.org != request.org:
                 raise PromiseNotFound("no promise or task has this token: check it, it may be cut short")
             if token.task_no is not None:

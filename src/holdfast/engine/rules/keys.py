@@ -40,9 +40,9 @@ class Act(msgspec.Struct, frozen=True, kw_only=True):
 
 def plan_actor(plan: LoadPlan, org: str, by: Principal | None) -> None:
     """What has to be known of the org, and of whoever acts in it."""
-    plan.orgs.add(org)
+    plan.want(Org, org)
     if by is not None and by.key_id is not None:
-        plan.keys.add(by.key_id)
+        plan.want(ApiKey, by.key_id)
 
 
 def check_actor(ws: Workspace, by: Principal | None, org: str, role: Role) -> None:
@@ -53,7 +53,7 @@ def check_actor(ws: Workspace, by: Principal | None, org: str, role: Role) -> No
     if by.org != org:
         raise Forbidden(f"this key belongs to another org than {org!r}", org=org)
     if by.key_id is not None:
-        key = ws.loaded.keys.get(by.key_id)
+        key = ws.get(ApiKey, by.key_id)
         if key is None or key.org != by.org or not key.counts(ws.now):
             raise Unauthenticated
         by = structs.replace(by, role=key.role)
@@ -73,7 +73,7 @@ def check_operator(by: Principal | None, what: str) -> None:
 
 def open_org(ws: Workspace, slug: str) -> Org:
     """The org, made if there is none. Raises OrgClosed."""
-    found = ws.loaded.orgs.get(slug)
+    found = ws.get(Org, slug)
     if found is None:
         # Nothing is written before the first act is recorded, which every change of an org is.
         return Org(slug=slug, created_at=ws.now)
@@ -83,14 +83,14 @@ def open_org(ws: Workspace, slug: str) -> Org:
 
 
 def known_org(ws: Workspace, slug: str) -> Org:
-    found = ws.loaded.orgs.get(slug)
+    found = ws.get(Org, slug)
     if found is None:
         raise OrgNotFound(f"there is no org {slug!r}", org=slug)
     return found
 
 
 def known_key(ws: Workspace, org: str, key_id: str) -> ApiKey:
-    found = ws.loaded.keys.get(key_id)
+    found = ws.get(ApiKey, key_id)
     if found is None or found.org != org:
         raise no_key(org, key_id)
     return found
@@ -98,16 +98,6 @@ def known_key(ws: Workspace, org: str, key_id: str) -> ApiKey:
 
 def no_key(org: str, key_id: str) -> KeyNotFound:
     return KeyNotFound(f"no API key {key_id!r} in org {org!r}: check the id", key_id=key_id)
-
-
-def put_org(ws: Workspace, org: Org) -> None:
-    if org.slug not in ws.loaded.orgs:
-        ws.changes.new_orgs.add(org.slug)
-    ws.loaded.orgs[org.slug] = ws.changes.orgs[org.slug] = org
-
-
-def put_key(ws: Workspace, key: ApiKey) -> None:
-    ws.loaded.keys[key.id] = ws.changes.keys[key.id] = key
 
 
 def record(ws: Workspace, org: Org, act: Act) -> AuditRow:
@@ -126,8 +116,8 @@ def record(ws: Workspace, org: Org, act: Act) -> AuditRow:
         detail=redact_keys(act.detail),
     )
     row = structs.replace(row, digest=digest_of(act.chain, org.audit_digest, row))
-    put_org(ws, structs.replace(org, audit_seq=row.seq, audit_digest=row.digest))
-    ws.changes.audit.append(row)
+    ws.put(structs.replace(org, audit_seq=row.seq, audit_digest=row.digest))
+    ws.put(row)
     return row
 
 

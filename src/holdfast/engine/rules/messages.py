@@ -183,10 +183,10 @@ def forget(ws: Workspace, event: PublishedRow) -> None:
     ws.loaded.published.pop(event.id, None)
     ws.changes.published.pop(event.id, None)
     ws.changes.deleted_published.append(event.id)
-    counted = ws.loaded.event_keys.get((event.org, event.key))
+    counted = ws.get(EventKeyRow, (event.org, event.key))
     if counted is not None:
         counted.retained = max(counted.retained - 1, 0)
-        ws.changes.event_keys[event.org, event.key] = counted
+        ws.put(counted)
 
 
 # --- sending ------------------------------------------------------------------------------------------------------
@@ -432,9 +432,9 @@ def _keep(ws: Workspace, sending: Sending, number: int, delivered: int) -> None:
     ws.loaded.published[number] = ws.changes.published[number] = event
     ws.fresh_events.setdefault((event.org, event.key, event.correlation), FreshEvents()).add(event)
     at = (sending.org, sending.key)
-    counted = ws.loaded.event_keys.setdefault(at, EventKeyRow(org=sending.org, key=sending.key))
+    counted = ws.get(EventKeyRow, at) or EventKeyRow(org=sending.org, key=sending.key)
     counted.retained += 1
-    ws.changes.event_keys[at] = counted
+    ws.put(counted)
     oldest = ws.loaded.oldest.setdefault(at, [])
     while counted.retained > ws.config.limits.events_per_key and oldest:
         victim = oldest.pop(0)
@@ -463,8 +463,7 @@ def drop(ws: Workspace, event: PublishedRow, reason: str) -> bool:
             reason=reason,
             at=ws.now,
         )
-        ws.loaded.dead_events[event.id] = dead
-        ws.changes.dead_events.append(dead)
+        ws.put(dead)
     return True
 
 
@@ -475,9 +474,7 @@ def _start(ws: Workspace, sending: Sending, tester: Tester, number: int) -> tupl
     """Begin the workflows that events of this key start: all of them, or the first if only one may have the event."""
     if sending.kind is not SubscriptionKind.EVENT:
         return ()
-    found = [
-        trigger for trigger in ws.loaded.triggers.get((sending.org, sending.key), []) if tester.satisfies(trigger.where)
-    ]
+    found = [trigger for trigger in ws.group(TriggerRow, sending.org, sending.key) if tester.satisfies(trigger.where)]
     return tuple(_begin(ws, sending, trigger, number) for trigger in (found[:1] if sending.consume else found))
 
 

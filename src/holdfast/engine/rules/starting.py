@@ -53,7 +53,7 @@ def check_reuse(last: Execution, if_closed: IfClosed) -> None:
 
 def choose_version(ws: Workspace, org: str, kind: str, version: str | None) -> str:
     """The asked version, or the one registered last."""
-    known = ws.loaded.definitions.get((org, kind), ())
+    known = ws.group(DefinitionRow, org, kind)
     for row in known:
         if row.version == version:
             return row.version

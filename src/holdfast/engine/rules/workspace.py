@@ -7,7 +7,7 @@ check everything before it changes anything: a refusal raised half-way would lea
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from holdfast.config import EngineConfig
 from holdfast.contract.executions import Outcome
@@ -17,9 +17,11 @@ from holdfast.errors import ExecutionNotFound, StaleAttempt
 from holdfast.model.events import EventBody, HistoryEvent
 from holdfast.model.executions import CLOSED_STATUS, Execution, TaskRow, TimerRow
 from holdfast.model.messages import DeliveryRow, SubscriptionKind, SubscriptionRow, TokenRow
+from holdfast.model.records import table_of
 from holdfast.model.values import Token
 from holdfast.store.protocol import Changes, Loaded, LookBackKey, TaskKey
 
+R = TypeVar("R")
 Entropy = Callable[[], int]
 
 
@@ -134,7 +136,30 @@ class Workspace:
             )
         return row
 
+    def get(self, record: type[R], key: Any) -> R | None:
+        """A row of a plain table, if it is there; the plan has to want it."""
+        return self.loaded.row(record, key)
+
+    def group(self, record: type[R], *prefix: Any) -> list[R]:
+        """All rows of a plain table whose keys begin so; the plan has to want them."""
+        return self.loaded.group(record, *prefix)
+
     # --- changing ---
+
+    def put(self, record: Any) -> None:
+        """Write a row of a plain table."""
+        kind = type(record)
+        key = table_of(kind).key_of(record)
+        self.loaded.rows.setdefault(kind, {})[key] = record
+        self.changes.put(record)
+        for prefix, rows in self.loaded.groups.get(kind, {}).items():
+            if key[: len(prefix)] == prefix:
+                rows[:] = [row for row in rows if table_of(kind).key_of(row) != key] + [record]
+
+    def drop(self, record: type[Any], key: Any) -> None:
+        """Delete a row of a plain table, if it is there."""
+        self.loaded.rows.get(record, {}).pop(key, None)
+        self.changes.drop(record, key)
 
     def add_execution(self, execution: Execution) -> None:
         self.loaded.executions[execution.id] = execution
@@ -223,8 +248,7 @@ class Workspace:
         self.drop_timer(execution, timer_no)
 
     def add_token(self, token: TokenRow) -> None:
-        self.loaded.tokens[token.token_hash] = token
-        self.changes.tokens.append(token)
+        self.put(token)
 
     def add_wait(self, execution: Execution, wait: SubscriptionRow) -> None:
         execution.open_waits += 1

@@ -13,6 +13,7 @@ from holdfast.engine.rules.standalone import is_task
 from holdfast.engine.rules.starting import already_running, open_execution
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.errors import UnknownTaskKind
+from holdfast.model.executions import DefinitionRow
 from holdfast.model.standalone import KIND_TAG, TASK_WORKFLOW, TaskOrder, known_as
 from holdfast.store.protocol import LoadPlan
 
@@ -53,11 +54,11 @@ class StartStandalone(Operation[StartTask, StartAnswer]):
 
     def plan(self, plan: LoadPlan) -> None:
         self._start.plan(plan)
-        plan.definitions.add((self.request.org, known_as(self.request.kind)))
+        plan.want_group(DefinitionRow, self.request.org, known_as(self.request.kind))
 
     def decide(self, ws: Workspace) -> StartAnswer:
         request = self.request
-        if not ws.loaded.definitions.get((request.org, known_as(request.kind))):
+        if not ws.group(DefinitionRow, request.org, known_as(request.kind)):
             raise UnknownTaskKind(
                 f"no worker has ever registered task kind {request.kind!r} on this database: pass it in tasks=[...] of "
                 "an Engine",

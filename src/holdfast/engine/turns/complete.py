@@ -22,7 +22,7 @@ from holdfast.errors import InvalidRequest
 from holdfast.model import commands as c
 from holdfast.model.commands import Turn
 from holdfast.model.events import TurnCompleted
-from holdfast.model.executions import DEADLINE_NO, OPEN_STATES, Execution
+from holdfast.model.executions import DEADLINE_NO, OPEN_STATES, DefinitionRow, Execution
 from holdfast.store.protocol import LoadPlan
 
 CLOSE_ROUNDS = 3
@@ -196,7 +196,7 @@ def _need_timer(plan: LoadPlan, request: CompleteTurn, command: c.CancelTimer) -
 
 
 def _need_for_child(plan: LoadPlan, request: CompleteTurn, command: c.StartChild) -> None:
-    plan.definitions.add((request.org, command.kind))
+    plan.want_group(DefinitionRow, request.org, command.kind)
     plan.numbering = True
     plan.executions.add(command.child_execution_id)
     if command.workflow_id is not None:
@@ -218,7 +218,7 @@ def _need_target(plan: LoadPlan, request: CompleteTurn, command: c.SignalExterna
 def _need_next_run(plan: LoadPlan, request: CompleteTurn, command: c.ContinueWorkflow) -> None:
     plan.unread[request.execution_id] = (request.base_seq, request.unread)
     plan.timers.add((request.execution_id, DEADLINE_NO))
-    plan.definitions.add((request.org, command.kind))
+    plan.want_group(DefinitionRow, request.org, command.kind)
     plan.numbering = True
 
 

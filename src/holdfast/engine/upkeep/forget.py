@@ -9,6 +9,8 @@ from holdfast.engine.idempotency import counts
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules import messages
 from holdfast.engine.rules.workspace import Workspace
+from holdfast.model.executions import RequestRow
+from holdfast.model.messages import DeadEvent
 from holdfast.model.values import MICRO
 from holdfast.store.protocol import LoadPlan
 
@@ -27,12 +29,12 @@ class Forget(Operation[None, bool]):
     def decide(self, ws: Workspace) -> bool:
         self._forget_requests(ws)
         ws.changes.forget_messages_before = ws.now
-        ws.changes.forget_dead_before = ws.now - int(ws.config.event_retention_s * MICRO)
+        ws.changes.forget_before[DeadEvent] = ws.now - int(ws.config.event_retention_s * MICRO)
         dropped = sum(messages.drop(ws, event, "expired") for event in ws.loaded.expired_events)
         return dropped >= PAGE or len(ws.loaded.expired_requests) >= PAGE
 
     def _forget_requests(self, ws: Workspace) -> None:
         for key in ws.loaded.expired_requests:
-            again = ws.loaded.requests.get(key)
+            again = ws.get(RequestRow, key)
             if again is None or not counts(ws, again):
-                ws.changes.deleted_requests.append(key)
+                ws.drop(RequestRow, key)

@@ -9,8 +9,9 @@ from holdfast.engine.rules.closing import end_from_outside
 from holdfast.engine.rules.leases import accused, reclaim, tell_holder, wake
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.model.events import TimerFired, WorkflowTerminated, WorkflowTimedOut
-from holdfast.model.executions import DEADLINE_NO, Execution, State, TimerRow
+from holdfast.model.executions import DEADLINE_NO, Execution, State, TimerRow, WorkerRow
 from holdfast.model.messages import PromiseState
+from holdfast.model.pauses import Pausable, Pause
 from holdfast.model.values import Failure, ParentClose
 from holdfast.store.protocol import LoadPlan
 
@@ -116,9 +117,10 @@ def _take_back(ws: Workspace) -> tuple[int, int]:
             tasks.fail_attempt(ws, ws.loaded.executions[key[0]], task, failure, now=True)
             lost += 1
     for session in expired:
-        ws.loaded.workers.pop(session, None)
-        ws.changes.workers.pop(session, None)
-        ws.changes.deleted_workers.append(session)
+        gone = ws.get(WorkerRow, session)
+        if gone is not None:
+            ws.drop(Pause, (gone.org, Pausable.WORKER, session))
+        ws.drop(WorkerRow, session)
     return len(held), lost
 
 

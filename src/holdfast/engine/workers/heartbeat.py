@@ -7,7 +7,7 @@ from holdfast.engine.operation import Operation
 from holdfast.engine.rules import output, tasks
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.errors import StaleAttempt
-from holdfast.model.executions import TaskRow
+from holdfast.model.executions import TaskRow, WorkerRow
 from holdfast.model.values import MICRO, Token
 from holdfast.store.protocol import LoadPlan
 
@@ -16,20 +16,20 @@ class Beat(Operation[Heartbeat, HeartbeatAnswer]):
     __slots__ = ()
 
     def plan(self, plan: LoadPlan) -> None:
-        plan.workers.add(self.request.session)
+        plan.want(WorkerRow, self.request.session)
         for beat in self.request.tasks:
             plan.tasks.add((beat.execution_id, beat.task_no))
         plan.tasks.update((execution_id, task_no) for execution_id, task_no, _ in self.request.running)
 
     def decide(self, ws: Workspace) -> HeartbeatAnswer:
         request = self.request
-        worker = ws.loaded.workers.get(request.session)
+        worker = ws.get(WorkerRow, request.session)
         if worker is None:
             # Another process has taken back what it held: here, too, nobody may give it anything more.
             ws.place.retire(request.session)
             return HeartbeatAnswer(alive=False)
         worker.lease_until_at = ws.now + int(request.lease_s * MICRO)
-        ws.changes.workers[worker.id] = worker
+        ws.put(worker)
         ws.place.alive(worker.id)
         stale = {
             (key, number, token.epoch): None

@@ -23,29 +23,29 @@ class Register(Operation[RegisterWorker, None]):
     __slots__ = ()
 
     def plan(self, plan: LoadPlan) -> None:
-        plan.workers.add(self.request.session)
+        plan.want(WorkerRow, self.request.session)
         for kind, _ in self.request.builds:
-            plan.definitions.add((self.request.org, kind))
+            plan.want_group(DefinitionRow, self.request.org, kind)
         for kind in self.request.task_kinds:
-            plan.definitions.add((self.request.org, known_as(kind)))
+            plan.want_group(DefinitionRow, self.request.org, known_as(kind))
 
     def decide(self, ws: Workspace) -> None:
         request = self.request
-        ws.changes.workers[request.session] = WorkerRow(
-            id=request.session,
-            org=request.org,
-            host=request.host,
-            pid=request.pid,
-            started_at=ws.now,
-            lease_until_at=ws.now + int(request.lease_s * MICRO),
+        ws.put(
+            WorkerRow(
+                id=request.session,
+                org=request.org,
+                host=request.host,
+                pid=request.pid,
+                started_at=ws.now,
+                lease_until_at=ws.now + int(request.lease_s * MICRO),
+            )
         )
         tasks = {(known_as(kind), TASK_VERSION): "" for kind in request.task_kinds}
         for (kind, version), build in {**request.builds, **tasks}.items():
-            known = ws.loaded.definitions.setdefault((request.org, kind), [])
+            known = ws.group(DefinitionRow, request.org, kind)
             if not any(row.version == version and row.build == build for row in known):
-                row = DefinitionRow(org=request.org, kind=kind, version=version, build=build, registered_at=ws.now)
-                known.append(row)
-                ws.changes.definitions.append(row)
+                ws.put(DefinitionRow(org=request.org, kind=kind, version=version, build=build, registered_at=ws.now))
         self._replace_triggers(ws)
 
     def _replace_triggers(self, ws: Workspace) -> None:
@@ -55,19 +55,21 @@ class Register(Operation[RegisterWorker, None]):
         newest = {kind: choose_version(ws, request.org, kind, None) for kind, _ in request.builds}
         ours = {kind for kind, version in request.builds if newest[kind] == version}
         ws.changes.untriggered.update((request.org, kind) for kind in ours)
-        kept = [row for row in ws.changes.triggers if row.org != request.org or row.kind not in ours]
-        ws.changes.triggers[:] = kept + [
-            TriggerRow(
-                org=request.org,
-                key=trigger.key,
-                kind=trigger.kind,
-                version=trigger.version,
-                queue=trigger.queue,
-                where=trigger.where,
-            )
-            for trigger in request.triggers
-            if trigger.kind in ours and newest[trigger.kind] == trigger.version
-        ]
+        fresh = ws.changes.rows.get(TriggerRow, {})
+        for key in [key for key in fresh if key[0] == request.org and key[2] in ours]:
+            del fresh[key]
+        for trigger in request.triggers:
+            if trigger.kind in ours and newest[trigger.kind] == trigger.version:
+                ws.put(
+                    TriggerRow(
+                        org=request.org,
+                        key=trigger.key,
+                        kind=trigger.kind,
+                        version=trigger.version,
+                        queue=trigger.queue,
+                        where=trigger.where,
+                    )
+                )
 
 
 def check_kinds(request: RegisterWorker) -> None:

@@ -12,7 +12,8 @@ from holdfast.engine.operation import Operation
 from holdfast.engine.rules import tasks
 from holdfast.engine.rules.leases import hand_back, offer
 from holdfast.engine.rules.workspace import Workspace
-from holdfast.model.pauses import Pausable
+from holdfast.model.executions import WorkerRow
+from holdfast.model.pauses import Pausable, Pause
 from holdfast.store.protocol import LoadPlan
 
 
@@ -21,9 +22,9 @@ class Replace(Operation[ReplaceSession, tuple[RunningAttempt, ...]]):
     PATIENT = True
 
     def plan(self, plan: LoadPlan) -> None:
-        plan.workers.add(self.request.session)
+        plan.want(WorkerRow, self.request.session)
         plan.held_by.add(self.request.session)
-        plan.pauses.add((self.request.org, Pausable.WORKER, self.request.session))
+        plan.want(Pause, (self.request.org, Pausable.WORKER, self.request.session))
 
     def decide(self, ws: Workspace) -> tuple[RunningAttempt, ...]:
         """The attempts that have gone over. One that is not among them no longer counts."""
@@ -46,11 +47,9 @@ class Replace(Operation[ReplaceSession, tuple[RunningAttempt, ...]]):
                 kept.append((*key, token))
             else:
                 tasks.hand_back(ws, task)
-        ws.loaded.workers.pop(request.session, None)
-        ws.changes.workers.pop(request.session, None)
-        ws.changes.deleted_workers.append(request.session)
-        pause = ws.loaded.pauses.get((request.org, Pausable.WORKER, request.session))
+        ws.drop(WorkerRow, request.session)
+        pause = ws.get(Pause, (request.org, Pausable.WORKER, request.session))
         if pause is not None:
-            heir = replace(pause, name=request.by)
-            ws.loaded.pauses[heir.key] = ws.changes.pauses[heir.key] = heir
+            ws.put(replace(pause, name=request.by))
+            ws.drop(Pause, pause.key)
         return tuple(kept)

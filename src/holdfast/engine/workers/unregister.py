@@ -8,6 +8,8 @@ from holdfast.engine.operation import Operation
 from holdfast.engine.rules import tasks
 from holdfast.engine.rules.leases import hand_back, offer
 from holdfast.engine.rules.workspace import Workspace
+from holdfast.model.executions import WorkerRow
+from holdfast.model.pauses import Pausable, Pause
 from holdfast.store.protocol import LoadPlan
 
 
@@ -20,7 +22,7 @@ class Unregister(Operation[UnregisterWorker, None]):
     __slots__ = ()
 
     def plan(self, plan: LoadPlan) -> None:
-        plan.workers.add(self.request.session)
+        plan.want(WorkerRow, self.request.session)
         plan.held_by.add(self.request.session)
 
     def decide(self, ws: Workspace) -> None:
@@ -34,6 +36,5 @@ class Unregister(Operation[UnregisterWorker, None]):
             task = ws.loaded.tasks.get(key)
             if task is not None and task.worker == session:
                 tasks.hand_back(ws, task)
-        ws.loaded.workers.pop(session, None)
-        ws.changes.workers.pop(session, None)
-        ws.changes.deleted_workers.append(session)
+        ws.drop(WorkerRow, session)
+        ws.drop(Pause, (self.request.org, Pausable.WORKER, session))

@@ -10,26 +10,14 @@ from __future__ import annotations
 from typing import Final
 
 from holdfast.store.closed_pages import ClosedPage, closed_after, page_of
+from holdfast.store.plain import OF_EXECUTION, OF_ORG
+from holdfast.store.postgres.plain import delete_of_executions, delete_page_of_org, holds_org
 from holdfast.store.postgres.planning import by_keys
 from holdfast.store.postgres.statements import Connection, columns, statement
-from holdfast.store.postgres.writing import Writing
 from holdfast.store.protocol import Changes
 
 _EXECUTIONS_OF = statement("deletions", "executions_of")
-_OWNED: Final = tuple(
-    statement("deletions", name)
-    for name in (
-        "ready",
-        "tasks",
-        "task_output",
-        "timers",
-        "subscriptions",
-        "promises",
-        "tokens",
-        "dead_letters",
-        "metadata",
-    )
-)
+_OWNED: Final = tuple(map(delete_of_executions, OF_EXECUTION))
 _EVENTS_OF = statement("deletions", "events_of")
 _EXECUTIONS = statement("deletions", "executions")
 _ALL_EVENTS_OF = statement("deletions", "all_events_of")
@@ -41,27 +29,11 @@ _LAST_EVENTS_OF = statement("deletions", "last_events_of")
 _SHORTEN = statement("deletions", "shorten")
 _CLEARED = statement("deletions", "cleared")
 _HAS_REMAINS = statement("deletions", "has_remains")
-_OF_ORG: Final = tuple(
-    statement("deletions", name)
-    for name in (
-        "workflow_keys",
-        "definitions",
-        "requests",
-        "published",
-        "event_keys",
-        "dead_events",
-        "deliveries",
-        "event_triggers",
-        "workers",
-        "api_keys",
-        "pauses",
-        "early_promises",
-    )
+_OF_ORG: Final = (
+    *(delete_page_of_org(name, key) for name, key in OF_ORG.items()),
+    statement("deletions", "early_promises"),
 )
-_BEGIN = statement("deletions", "begin")
-_FINISH = statement("deletions", "finish")
-_ALL = statement("deletions", "all")
-_HOLDS_ANY = statement("deletions", "holds_any")
+_HOLDS_ANY: Final = " OR ".join((statement("deletions", "holds_any"), *map(holds_org, OF_ORG)))
 
 
 async def purge_orgs(connection: Connection, changes: Changes) -> None:
@@ -97,11 +69,6 @@ async def clear(connection: Connection, org: str | None, page: int) -> None:
         await connection.execute(_CLEARED, gone)
 
 
-def write_deletions(writing: Writing, changes: Changes) -> None:
-    writing.rows(_BEGIN, sorted(changes.deletions.items()))
-    writing.keys(_FINISH, sorted(changes.finished_deletions), after=bool(changes.deletions))
-
-
 async def _purge(connection: Connection, org: str, page: int) -> None:
     found = [row[0] for row in await connection.fetch(_EXECUTIONS_OF, org, page)]
     for sql in _OWNED if found else ():
@@ -118,10 +85,6 @@ async def _purge(connection: Connection, org: str, page: int) -> None:
         await clear(connection, org, page)
     for sql in () if found else _OF_ORG:
         await connection.execute(sql, org, page)
-
-
-async def deletions(connection: Connection) -> list[tuple[str, int]]:
-    return [(row[0], row[1]) for row in await connection.fetch(_ALL)]
 
 
 @by_keys

@@ -29,9 +29,9 @@ from holdfast.store.postgres.faults import (
     sqlstate,
 )
 from holdfast.store.postgres.hints import Hints
-from holdfast.store.postgres.load import Raced, load
+from holdfast.store.postgres.load import load
 from holdfast.store.postgres.readers import Reads
-from holdfast.store.postgres.statements import statement
+from holdfast.store.postgres.statements import Raced, statement
 from holdfast.store.postgres.transactions import Transactions
 from holdfast.store.postgres.visits import FIELD, PsycopgVisit, Visit, failed_transaction, no_transaction, visit
 from holdfast.store.postgres.watching import Watch

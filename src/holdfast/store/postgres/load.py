@@ -1,6 +1,6 @@
 """Answers a batch's plan inside its transaction.
 
-    orgs and keys locked ─► topics locked ─► what refers to executions is found
+    workers, orgs and keys locked ─► topics locked ─► what refers to executions is found
     ─► heads locked, in the order of their ids ─► found again
     ─► pages of what nobody holds (claims, due work) ─► the rows of all of them
 
@@ -15,24 +15,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from holdfast.model.executions import Execution, Ready, TimerRow
+from holdfast.model.executions import Execution, Ready, RequestRow, TimerRow, WorkerRow
+from holdfast.model.messages import TokenRow
 from holdfast.store.fronts import Fronts
+from holdfast.store.plain import TABLES
 from holdfast.store.postgres.claims import Claims
-from holdfast.store.postgres.keys import load_keys
 from holdfast.store.postgres.load_messages import MessageLoad
-from holdfast.store.postgres.pauses import load_pauses
-from holdfast.store.postgres.statements import Connection, columns, statement
+from holdfast.store.postgres.plain import load_groups, load_rows
+from holdfast.store.postgres.statements import Connection, Raced, columns, statement
 from holdfast.store.protocol import Loaded, LoadPlan, TaskKey, TurnClaim
 from holdfast.store.rows import (
     row_to_bare_head,
     row_to_dead_letter,
-    row_to_definition,
     row_to_event,
     row_to_ready,
-    row_to_request,
     row_to_task,
     row_to_timer,
-    row_to_worker,
 )
 
 _LOCK = statement("executions", "lock")
@@ -50,20 +48,13 @@ _HELD_TASKS = statement("tasks", "held")
 _TIMERS = statement("timers", "by_key")
 _DUE_TIMERS = statement("timers", "due")
 _ANYTHING_DUE = statement("timers", "anything_due")
-_REQUESTS = statement("requests", "by_id")
 _EXPIRED_REQUESTS = statement("requests", "expired")
-_WORKERS = statement("workers", "by_id")
 _EXPIRED_WORKERS = statement("workers", "expired")
 _ORPHANED_WORKERS = statement("workers", "orphaned")
-_DEFINITIONS = statement("definitions", "by_kind")
 _UNREAD = statement("events", "unread")
 _GIVEN = statement("events", "given")
 _BY_SEQ = statement("events", "by_seq")
 _DEAD_LETTERS = statement("dead_letters", "by_key")
-
-
-class Raced(Exception):
-    """Somebody else has changed, in the meantime, what this transaction had found: all of it has to begin again."""
 
 
 async def load(
@@ -72,6 +63,10 @@ async def load(
     """Everything the plan names, and the executions that those rows belong to, locked. `fronts` are what earlier claims
     have learned; nothing is due that lies before `due_from`."""
     return await _Load(connection, plan, now, fronts or Fronts(), due_from).run()
+
+
+_FIRST = (*(record for record, table in TABLES.items() if table.spec.locked), RequestRow, TokenRow)
+"""What is a lock itself, or names executions. Everything else is read with the locks held."""
 
 
 class _Load:
@@ -92,12 +87,11 @@ class _Load:
     async def run(self) -> Loaded:
         plan = self.plan
         timers, tasks, bereaved, deliveries, workers, held = await self._what_is_due()
-        if plan.workers or plan.expired_workers or plan.held_by:
+        for record in _FIRST if plan.rows else ():
+            if record in plan.rows:
+                self.loaded.rows[record] = await load_rows(self.connection, record, plan.rows[record])
+        if plan.expired_workers or plan.held_by:
             await self._load_workers(expired=workers, held=held)
-        if plan.orgs or plan.keys:
-            await load_keys(self.connection, plan, self.loaded)
-        if plan.pauses:
-            await load_pauses(self.connection, plan, self.loaded)
         await self.messages.lock_topics(deliveries=deliveries)
         await self._find()
         await self._lock()
@@ -120,12 +114,10 @@ class _Load:
 
     async def _load_workers(self, *, expired: bool, held: bool) -> None:
         loaded, connection = self.loaded, self.connection
-        if self.plan.workers:
-            for row in await connection.fetch(_WORKERS, sorted(self.plan.workers)):
-                loaded.workers[row[0]] = row_to_worker(row)
         if self.plan.expired_workers:
+            known, table = loaded.rows.setdefault(WorkerRow, {}), TABLES[WorkerRow]
             for row in await connection.fetch(_EXPIRED_WORKERS, loaded.now) if expired else ():
-                loaded.workers.setdefault(row[0], row_to_worker(row))
+                known.setdefault(row[0], table.from_row(row))
                 loaded.expired_workers.append(row[0])
             orphaned = await connection.fetch(_ORPHANED_WORKERS) if held else ()
             loaded.expired_workers.extend(worker for (worker,) in orphaned)
@@ -138,8 +130,12 @@ class _Load:
 
     async def _find(self) -> None:
         plan = self.plan
-        if plan.requests or plan.expired_requests:
-            await self._load_requests()
+        if plan.expired_requests:
+            page = await self.connection.fetch(_EXPIRED_REQUESTS, self.loaded.now, plan.expired_requests)
+            self.loaded.expired_requests = [(row[0], row[1]) for row in page]
+        for request in self.loaded.rows.get(RequestRow, {}).values():
+            if request.execution_id is not None:
+                self.executions.add(request.execution_id)
         if plan.workflow_keys:
             self.loaded.workflow_keys = await self._workflow_keys()
             self.executions.update(self.loaded.workflow_keys.values())
@@ -151,17 +147,6 @@ class _Load:
         self.executions |= self.messages.executions
         self.executions.update(execution_id for execution_id, _ in self.tasks)
         self.executions.update(execution_id for execution_id, _ in self.timers)
-
-    async def _load_requests(self) -> None:
-        connection, loaded = self.connection, self.loaded
-        if self.plan.expired_requests:
-            page = await connection.fetch(_EXPIRED_REQUESTS, loaded.now, self.plan.expired_requests)
-            loaded.expired_requests = [(row[0], row[1]) for row in page]
-        if self.plan.requests:
-            for row in await connection.fetch(_REQUESTS, *columns(self.plan.requests, 2)):
-                found = loaded.requests[row[0], row[1]] = row_to_request(row)
-                if found.execution_id is not None:
-                    self.executions.add(found.execution_id)
 
     async def _workflow_keys(self) -> dict[tuple[str, str], str]:
         found = await self.connection.fetch(_WORKFLOW_KEYS, *columns(self.plan.workflow_keys, 2))
@@ -283,6 +268,12 @@ class _Load:
             fired = (loaded.timers.get(key) for key in self.due)
             due = [timer for timer in fired if timer is not None and timer.fire_at <= loaded.now]
             loaded.due_timers = sorted(due, key=_by_time)
+        for record, keys in plan.rows.items():
+            if record not in loaded.rows:
+                loaded.rows[record] = await load_rows(connection, record, keys)
+        for record, prefixes in plan.groups.items():
+            found = await load_groups(connection, record, prefixes)
+            loaded.groups[record] = {prefix: found.get(prefix, []) for prefix in prefixes}
         await self.messages.load()
         tasks = self.tasks | self.messages.tasks
         if tasks:
@@ -291,9 +282,6 @@ class _Load:
             self._settle_tasks()
         if plan.unread or plan.calls_after or plan.dead_letters:
             await self._load_unread()
-        if plan.definitions:
-            for row in await connection.fetch(_DEFINITIONS, *columns(plan.definitions, 2)):
-                loaded.definitions.setdefault((row[0], row[1]), []).append(row_to_definition(row))
 
     def _settle_tasks(self) -> None:
         loaded, tasks = self.loaded, self.loaded.tasks

@@ -13,27 +13,27 @@ from typing import Any, Final
 
 from holdfast.expressions.lookups import reader
 from holdfast.model.messages import (
+    DeadEvent,
     DeliveryRow,
     EventKeyRow,
     PromiseState,
     PublishedRow,
     SubscriptionKind,
     SubscriptionRow,
+    TokenRow,
+    TriggerRow,
 )
 from holdfast.store.message_rows import (
-    row_to_dead,
     row_to_delivery,
     row_to_promise,
     row_to_published,
     row_to_subscription,
-    row_to_token,
-    row_to_trigger,
 )
+from holdfast.store.postgres.plain import load_groups, load_rows
 from holdfast.store.postgres.statements import Connection, columns, statement
 from holdfast.store.protocol import EventMatch, Loaded, LoadPlan, LookBack, LookBackKey, TaskKey
 
 _PROMISES = statement("promises", "by_key")
-_TOKENS = statement("promises", "tokens")
 _BY_WAIT = statement("subscriptions", "by_wait")
 _STILL_THERE = statement("subscriptions", "still_there")
 _PATHS = statement("subscriptions", "paths")
@@ -46,9 +46,6 @@ _OLDEST = statement("published", "oldest")
 _EXPIRED = statement("published", "expired")
 _TOPICS = statement("published", "topics")
 _PUBLISHED = statement("published", "by_id")
-_DEAD = statement("published", "dead_by_id")
-_KEYS = statement("published", "keys")
-_TRIGGERS = statement("published", "triggers")
 _OPEN_DELIVERIES = statement("deliveries", "open")
 _UNDER_WAY = statement("deliveries", "under_way")
 
@@ -90,7 +87,7 @@ class MessageLoad:
         topics |= plan.event_keys
         topics.update((match.org, match.key) for match in plan.matches)
         topics.update((org, key) for org, key, _ in plan.look_backs)
-        named = [*plan.published, *plan.dead_events]
+        named = [*plan.published, *plan.rows.get(DeadEvent, ())]
         if named:
             topics.update((row[0], row[1]) for row in await self.connection.fetch(_TOPICS, named))
         if plan.expired_events:
@@ -113,8 +110,7 @@ class MessageLoad:
 
     async def find(self) -> None:
         plan, loaded = self.plan, self.loaded
-        if plan.tokens:
-            await self._find_tokens()
+        self._follow_tokens()
         for org, workflow_id, name in plan.named_promises:
             self._promises.add((loaded.workflow_keys.get((org, workflow_id), workflow_id), name))
         self.executions.update(execution_id for execution_id, _ in self._promises)
@@ -123,9 +119,8 @@ class MessageLoad:
         if self._deliveries:
             await self._find_deliveries()
 
-    async def _find_tokens(self) -> None:
-        for row in await self.connection.fetch(_TOKENS, sorted(self.plan.tokens)):
-            token = self.loaded.tokens[row[0]] = row_to_token(row)
+    def _follow_tokens(self) -> None:
+        for token in self.loaded.rows.get(TokenRow, {}).values():
             if token.task_no is not None:
                 self.tasks.add((token.execution_id, token.task_no))
             if token.promise is not None:
@@ -223,9 +218,6 @@ class MessageLoad:
             for row in await self.connection.fetch(_PUBLISHED, list(wanted)):
                 loaded.published.setdefault(row[0], row_to_published(row))
         loaded.expired_events = [loaded.published[number] for number in self._expired if number in loaded.published]
-        if plan.dead_events:
-            for row in await self.connection.fetch(_DEAD, list(plan.dead_events)):
-                loaded.dead_events[row[0]] = row_to_dead(row)
         await self._load_keys()
 
     async def _load_waits(self, wanted: Iterable[TaskKey]) -> None:
@@ -285,15 +277,11 @@ class MessageLoad:
         plan, loaded = self.plan, self.loaded
         keys = plan.event_keys.union((event.org, event.key) for event in loaded.published.values())
         keys.update((delivery.org, delivery.key) for delivery, _, _ in loaded.deliveries)
-        keys.update((event.org, event.key) for event in loaded.dead_events.values())
+        keys.update((event.org, event.key) for event in loaded.rows.get(DeadEvent, {}).values())
         if not keys and not plan.matches:
             return
-        asked = columns(keys, 2)
-        for org, key, retained, dropped in await self.connection.fetch(_KEYS, *asked):
-            loaded.event_keys[org, key] = EventKeyRow(org=org, key=key, retained=retained, dropped=dropped)
-        for row in await self.connection.fetch(_TRIGGERS, *asked):
-            trigger = row_to_trigger(row)
-            loaded.triggers.setdefault((trigger.org, trigger.key), []).append(trigger)
+        loaded.rows[EventKeyRow] = await load_rows(self.connection, EventKeyRow, keys)
+        loaded.groups[TriggerRow] = await load_groups(self.connection, TriggerRow, keys)
         await self._load_under_way(keys)
         await self._load_oldest()
 
@@ -307,7 +295,7 @@ class MessageLoad:
         loaded = self.loaded
         asked: list[tuple[int, str, str, int]] = []
         for at, count in Counter((match.org, match.key) for match in self.plan.matches).items():
-            kept = loaded.event_keys.get(at)
+            kept = loaded.row(EventKeyRow, at)
             excess = 0 if kept is None else kept.retained + count - self.plan.retained_per_key
             if excess > 0:
                 asked.append((len(asked), *at, excess))

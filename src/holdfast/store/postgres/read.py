@@ -7,8 +7,20 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from holdfast.model.events import HistoryEvent
-from holdfast.model.executions import OPEN_STATES, DeadLetter, Execution, OutputRow, State, Status, TaskRow, TimerRow
+from holdfast.model.executions import (
+    OPEN_STATES,
+    DeadLetter,
+    DefinitionRow,
+    Execution,
+    OutputRow,
+    State,
+    Status,
+    TaskRow,
+    TimerRow,
+)
+from holdfast.model.keys import ApiKey, Org
 from holdfast.store.looks import Inconsistency
+from holdfast.store.plain import TABLES, key_and_org
 from holdfast.store.postgres.planning import by_keys, in_time
 from holdfast.store.postgres.statements import Connection, statement
 from holdfast.store.rows import (
@@ -35,6 +47,8 @@ _TIMERS = statement("timers", "of_execution")
 _DEAD_LETTERS = statement("dead_letters", "of_org")
 _DEAD_LETTERS_OF_EXECUTION = statement("dead_letters", "of_execution")
 _NEXT_DUE = statement("ready", "next_due")
+_BY_HASH = statement("keys", "by_hash")
+_DEFINITIONS = statement("definitions", "of_org")
 _NEWS = statement("ready", "news")
 _END_OF_PAGE = statement("executions", "end_of_page")
 _INCONSISTENT = statement("executions", "inconsistent")
@@ -148,6 +162,18 @@ async def dead_letters(connection: Connection, org: str, execution_id: str | Non
     else:
         found = await connection.fetch(_DEAD_LETTERS_OF_EXECUTION, org, execution_id, limit)
     return [row_to_dead_letter(row)[0] for row in found]
+
+
+@by_keys
+async def key_by_hash(connection: Connection, key_hash: str) -> tuple[ApiKey, Org] | None:
+    row = await connection.fetchrow(_BY_HASH, key_hash)
+    return key_and_org(row) if row is not None else None
+
+
+@by_keys
+async def definitions(connection: Connection, org: str, limit: int) -> list[DefinitionRow]:
+    table = TABLES[DefinitionRow]
+    return [table.from_row(row) for row in await connection.fetch(_DEFINITIONS, org, limit)]
 
 
 @by_keys

@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from holdfast.model.messages import (
-    DeadEvent,
     DeliveryRow,
-    EventKeyRow,
     PromiseRow,
     PublishedRow,
     SubscriptionKind,
     SubscriptionRow,
 )
 from holdfast.store.message_rows import (
-    row_to_dead,
     row_to_delivery,
     row_to_promise,
     row_to_published,
@@ -29,9 +26,6 @@ _WAITS = statement("subscriptions", "of_execution")
 _WAITS_OF_KEY = statement("subscriptions", "page")
 _PUBLISHED = statement("published", "page")
 _PUBLISHED_OF_KEY = statement("published", "page_of_key")
-_DEAD = statement("published", "dead")
-_DEAD_OF_KEY = statement("published", "dead_of_key")
-_KEY = statement("published", "key")
 _DELIVERY = statement("deliveries", "by_id")
 _AFTER_ALL: Final = 2**62
 
@@ -59,22 +53,6 @@ async def published(
     values = _page(org, key, before, limit)
     found = await connection.fetch(_PUBLISHED if key is None else _PUBLISHED_OF_KEY, *values)
     return [row_to_published(row) for row in found]
-
-
-@by_keys
-async def dead_events(
-    connection: Connection, org: str, key: str | None, before: int | None, limit: int
-) -> list[DeadEvent]:
-    values = _page(org, key, before, limit)
-    found = await connection.fetch(_DEAD if key is None else _DEAD_OF_KEY, *values)
-    return [row_to_dead(row) for row in found]
-
-
-async def event_key(connection: Connection, org: str, key: str) -> EventKeyRow:
-    row = await connection.fetchrow(_KEY, org, key)
-    if row is None:
-        return EventKeyRow(org=org, key=key)
-    return EventKeyRow(org=org, key=key, retained=row[0], dropped=row[1])
 
 
 async def delivery(connection: Connection, org: str | None, number: int) -> DeliveryRow | None:

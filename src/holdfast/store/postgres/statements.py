@@ -22,6 +22,10 @@ from holdfast.store.rows import Row
 _EACH: Final = re.compile(r"\beach\(([^()]*)\)\s+AS (\w+) \(([^()]*)\)")
 
 
+class Raced(Exception):
+    """Somebody else has changed, in the meantime, what this transaction had found: all of it has to begin again."""
+
+
 class Connection(Protocol):
     """What loading, writing and reading need of a connection: asyncpg's own methods, or a stand-in for another
     driver."""

@@ -21,7 +21,7 @@ from holdfast.model.executions import (
     TimerRow,
     WorkerRow,
 )
-from holdfast.model.keys import ApiKey, AuditRow, Org
+from holdfast.model.keys import ApiKey, AuditRow, Deletion, Org
 from holdfast.model.messages import (
     DeadEvent,
     DeliveryRow,
@@ -34,7 +34,8 @@ from holdfast.model.messages import (
 from holdfast.model.pauses import Pause
 from holdfast.store.closed_pages import ClosedPage
 from holdfast.store.looks import Backlog, ExecutionQuery, Inconsistency, Vitals
-from holdfast.store.postgres import deletions, deployed, keys, pages, pauses, read, read_messages
+from holdfast.store.plain import Select
+from holdfast.store.postgres import deletions, pages, read, read_messages
 from holdfast.store.postgres.backlog import backlog
 from holdfast.store.postgres.clocks import DatabaseClock
 from holdfast.store.postgres.connections import Database
@@ -42,6 +43,7 @@ from holdfast.store.postgres.hints import Hints
 from holdfast.store.postgres.histories import Histories
 from holdfast.store.postgres.joining import Joining
 from holdfast.store.postgres.leases import renew
+from holdfast.store.postgres.plain import select
 from holdfast.store.postgres.readers import QUEUE_S, Coalesced, Reads
 from holdfast.store.postgres.settings import Settings, settings
 from holdfast.store.postgres.statements import Connection
@@ -176,43 +178,47 @@ class PostgresStore:
         return await self._read(lambda connection: read_messages.published(connection, org, key, before, limit))
 
     async def dead_events(self, org: str, key: str | None, before: int | None, limit: int) -> list[DeadEvent]:
-        return await self._read(lambda connection: read_messages.dead_events(connection, org, key, before, limit))
+        where = (("org", org),) if key is None else (("org", org), ("key", key))
+        return await self._select(Select(DeadEvent, where, ("-id",), before, limit))
 
     async def event_key(self, org: str, key: str) -> EventKeyRow:
-        return await self._read(lambda connection: read_messages.event_key(connection, org, key))
+        found = await self._select(Select(EventKeyRow, (("org", org), ("key", key))))
+        return found[0] if found else EventKeyRow(org=org, key=key)
 
     async def delivery(self, org: str | None, number: int) -> DeliveryRow | None:
         return await self._read(lambda connection: read_messages.delivery(connection, org, number))
 
     async def key_by_hash(self, key_hash: str) -> tuple[ApiKey, Org] | None:
-        return await self._read_own(lambda connection: keys.key_by_hash(connection, key_hash))
+        return await self._read_own(lambda connection: read.key_by_hash(connection, key_hash))
 
     async def key(self, org: str, key_id: str) -> ApiKey | None:
-        return await self._read(lambda connection: keys.key(connection, org, key_id))
+        found = await self._select(Select(ApiKey, (("id", key_id), ("org", org))))
+        return found[0] if found else None
 
     async def keys(self, org: str, before: str | None, limit: int) -> list[ApiKey]:
-        return await self._read(lambda connection: keys.keys(connection, org, before, limit))
+        return await self._select(Select(ApiKey, (("org", org),), ("-id",), before, limit))
 
     async def any_keys(self) -> bool:
-        return await self._read_own(keys.any_keys)
+        return bool(await self._read_own(lambda connection: select(connection, Select(ApiKey, limit=1))))
 
     async def org(self, slug: str) -> Org | None:
-        return await self._read(lambda connection: keys.org(connection, slug))
+        found = await self._select(Select(Org, (("slug", slug),)))
+        return found[0] if found else None
 
     async def orgs(self, after: str, limit: int) -> list[Org]:
-        return await self._read(lambda connection: keys.orgs(connection, after, limit))
+        return await self._select(Select(Org, after=after, limit=limit))
 
     async def audit(self, org: str, before: int | None, limit: int) -> list[AuditRow]:
-        return await self._read(lambda connection: keys.audit(connection, org, before, limit))
+        return await self._select(Select(AuditRow, (("org", org),), ("-seq",), before, limit))
 
     async def definitions(self, org: str, limit: int) -> list[DefinitionRow]:
-        return await self._read(lambda connection: deployed.definitions(connection, org, limit))
+        return await self._read(lambda connection: read.definitions(connection, org, limit))
 
     async def workers(self, org: str, limit: int) -> list[WorkerRow]:
-        return await self._read(lambda connection: deployed.workers(connection, org, limit))
+        return await self._select(Select(WorkerRow, (("org", org),), ("-started_at", "id"), limit=limit))
 
     async def deletions(self) -> list[tuple[str, int]]:
-        return await self._read(deletions.deletions)
+        return [(row.org, row.since_at) for row in await self._select(Select(Deletion))]
 
     async def holds_any(self, org: str) -> bool:
         return await self._read(lambda connection: deletions.holds_any(connection, org))
@@ -224,7 +230,7 @@ class PostgresStore:
         return await self._read(deletions.has_remains)
 
     async def pauses(self) -> list[Pause]:
-        return await self._read_own(pauses.pauses)
+        return await self._read_own(lambda connection: select(connection, Select(Pause)))
 
     async def next_due_at(self, after: int) -> int | None:
         floor = self._writer.transactions.floor
@@ -257,6 +263,9 @@ class PostgresStore:
 
     async def until_changed(self, patience_s: float) -> None:
         await self._hints.wait(patience_s)
+
+    async def _select(self, query: Select[T]) -> list[T]:
+        return await self._read(lambda connection: select(connection, query))
 
     @property
     def _opened(self) -> _Open:

@@ -20,6 +20,7 @@ from random import uniform
 from typing import Any, Final, Protocol
 
 from holdfast.errors import HoldfastError, OutcomeUnknown, StorageBusy, StorageError
+from holdfast.model.executions import WorkerRow
 from holdfast.store.fronts import Fronts
 from holdfast.store.postgres.arrays import Packing
 from holdfast.store.postgres.aside import Aside
@@ -28,9 +29,9 @@ from holdfast.store.postgres.connections import CLOSE_S, DRIVER_ERRORS, Database
 from holdfast.store.postgres.doubts import Doubt
 from holdfast.store.postgres.faults import is_connection_lost, is_lost_commit, is_transient, reason, sqlstate, translate
 from holdfast.store.postgres.floors import Floor
-from holdfast.store.postgres.load import Raced, load
+from holdfast.store.postgres.load import load
 from holdfast.store.postgres.marks import ELSEWHERE, Marks
-from holdfast.store.postgres.statements import Connection
+from holdfast.store.postgres.statements import Connection, Raced
 from holdfast.store.postgres.timelines import Timelines
 from holdfast.store.postgres.write import Seen, write
 from holdfast.store.postgres.writing import Piece
@@ -245,8 +246,7 @@ class Transactions:
         await self._commit(connection, number, batch, give_up_at)
         self._fronts.wrote(changes)
         self.floor.wrote(changes)
-        # That a worker lives is no news for other nodes: they look when its lease is over.
-        return changes != Changes(workers=changes.workers)
+        return _is_news(changes)
 
     async def _connected(self, patience_s: float) -> Any:
         if self._connection is not None:
@@ -405,3 +405,9 @@ def _tell(listener: Callable[..., None], *arguments: object) -> None:
         listener(*arguments)
     except Exception:  # noqa: BLE001 - as above
         _log.exception("a batch could not take its result")
+
+
+def _is_news(changes: Changes) -> bool:
+    """That a worker lives is none for other nodes: they look when its lease is over."""
+    alive = {key: row for key, row in changes.rows.get(WorkerRow, {}).items() if row is not None}
+    return changes != Changes(rows={WorkerRow: alive})

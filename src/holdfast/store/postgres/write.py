@@ -7,15 +7,10 @@ begins again (`Raced`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from holdfast.model.executions import TaskRow
-from holdfast.store.postgres.deletions import clear, purge_orgs, remove, write_deletions
-from holdfast.store.postgres.keys import INSERT_ORGS, new_orgs, write_keys
-from holdfast.store.postgres.load import Raced
-from holdfast.store.postgres.pauses import write_pauses
-from holdfast.store.postgres.statements import Connection, columns, statement
+from holdfast.store.postgres.deletions import clear, purge_orgs, remove
+from holdfast.store.postgres.plain import seen_rows, write_new_rows, write_rows
+from holdfast.store.postgres.statements import Connection, Raced, columns, statement
 from holdfast.store.postgres.write_messages import write_messages
 from holdfast.store.postgres.writing import Piece, Writing
 from holdfast.store.protocol import Changes, Loaded
@@ -26,7 +21,6 @@ from holdfast.store.rows import (
     output_to_row,
     progress_to_row,
     ready_to_row,
-    request_to_row,
     task_to_row,
     turn_to_row,
 )
@@ -47,11 +41,7 @@ _TRIM_OUTPUT = statement("task_output", "trim")
 _INSERT_TIMERS = statement("timers", "insert")
 _DELETE_TIMERS = statement("timers", "delete")
 _PURGE_TIMERS = statement("timers", "purge")
-_UPSERT_WORKERS = statement("workers", "upsert")
-_DELETE_WORKERS = statement("workers", "delete")
-_UPSERT_DEFINITIONS = statement("definitions", "upsert")
-_INSERT_REQUESTS = statement("requests", "insert")
-_DELETE_REQUESTS = statement("requests", "delete")
+_DELETE_TRIGGERS = statement("published", "delete_triggers")
 _INSERT_METADATA = statement("metadata", "insert")
 _DELETE_METADATA = statement("metadata", "delete")
 _INSERT_DEAD_LETTERS = statement("dead_letters", "insert")
@@ -62,10 +52,10 @@ _BURY = statement("dead_letters", "bury")
 class Seen:
     """What a transaction had found before anything was decided, as far as the writing has to know."""
 
-    __slots__ = ("executions", "last_id", "requests")
+    __slots__ = ("executions", "last_id", "rows")
 
     def __init__(self, loaded: Loaded) -> None:
-        self.requests = set(loaded.requests)
+        self.rows = seen_rows(loaded.rows)
         self.executions = list(loaded.executions)
         self.last_id = loaded.last_id
 
@@ -82,10 +72,8 @@ async def write(connection: Connection, changes: Changes, seen: Seen, now: int, 
     writing.rows(_TRIM_OUTPUT, [(*key, seq) for key, seq in changes.trimmed_output.items()])
     _write_timers(writing, changes)
     write_messages(writing, changes, seen.last_id)
-    _write_rare(writing, changes, now)
-    write_keys(writing, changes)
-    write_pauses(writing, changes)
-    write_deletions(writing, changes)
+    _write_letters(writing, changes, now)
+    write_rows(writing, changes, seen.rows)
     if mark is not None:
         writing.add(mark)
     await writing.flush()
@@ -98,25 +86,13 @@ async def write(connection: Connection, changes: Changes, seen: Seen, now: int, 
 
 
 async def _write_keys(writing: Writing, changes: Changes, seen: Seen) -> None:
-    await _put_all(writing, INSERT_ORGS, new_orgs(changes), what="an org has been made")
-    forgotten = {*changes.deleted_requests, *((r.org, r.request_id) for r in changes.requests)} & seen.requests
-    forgotten.update(changes.deleted_requests)
-    if forgotten:
-        await writing.connection.execute(_DELETE_REQUESTS, *columns(sorted(forgotten), 0))
-    requests = sorted((request_to_row(request) for request in changes.requests), key=_first_two)
-    await _put_all(writing, _INSERT_REQUESTS, requests, what="an idempotency key has been used")
+    connection = writing.connection
+    if changes.untriggered:
+        await connection.execute(_DELETE_TRIGGERS, *columns(sorted(changes.untriggered), 2))
+    await write_new_rows(connection, changes, seen.rows)
     keys = sorted((*key, value) for key, value in changes.workflow_keys.items())
-    await _put_all(writing, _PUT_WORKFLOW_KEYS, keys, seen.executions, what="a workflow id has been taken")
-
-
-async def _put_all(writing: Writing, sql: str, rows: Sequence[Row], *more: Any, what: str) -> None:
-    """Rows each of which must find its place free."""
-    if rows and await writing.connection.fetchval(sql, *columns(rows, 0), *more) != len(rows):
-        raise Raced(what)
-
-
-def _first_two(row: Row) -> Row:
-    return row[:2]
+    if keys and await connection.fetchval(_PUT_WORKFLOW_KEYS, *columns(keys, 3), seen.executions) != len(keys):
+        raise Raced("a workflow id has been taken")
 
 
 def _write_executions(writing: Writing, changes: Changes) -> None:
@@ -181,17 +157,7 @@ def _write_timers(writing: Writing, changes: Changes) -> None:
     writing.keys(_PURGE_TIMERS, changes.purge)
 
 
-def _write_rare(writing: Writing, changes: Changes, now: int) -> None:
-    gone = set(changes.deleted_workers)
-    workers = sorted(
-        (w.id, w.org, w.host, w.pid, w.started_at, w.lease_until_at)
-        for w in changes.workers.values()
-        if w.id not in gone
-    )
-    writing.rows(_UPSERT_WORKERS, workers)
-    writing.keys(_DELETE_WORKERS, changes.deleted_workers)
-    definitions = [(d.org, d.kind, d.version, d.build, d.registered_at) for d in changes.definitions]
-    writing.rows(_UPSERT_DEFINITIONS, sorted(definitions))
+def _write_letters(writing: Writing, changes: Changes, now: int) -> None:
     dead = [(letter.execution_id, letter.seq, letter.org, letter.reason, letter.at) for letter in changes.dead_letters]
     writing.rows(_INSERT_DEAD_LETTERS, dead)
     writing.rows(_SETTLE_DEAD_LETTERS, changes.settled_letters, after=bool(dead))

@@ -9,11 +9,11 @@ then, too, everything is forgotten. Copying them in and out instead cost a fifth
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Raw
 
-from holdfast.model.executions import DefinitionRow, Execution, TaskRow, WorkerRow
+from holdfast.model.executions import Execution, TaskRow
 from holdfast.store.protocol import Changes, TaskKey, WorkflowKey
 
 MAX_EXECUTIONS: Final = 20_000
@@ -30,8 +30,8 @@ class Cache:
         self.executions: OrderedDict[str, Execution] = OrderedDict()
         self.tasks = TaskCache()
         self.workflow_keys: OrderedDict[WorkflowKey, str] = OrderedDict()
-        self.definitions: dict[tuple[str, str], list[DefinitionRow]] = {}
-        self.workers: dict[str, WorkerRow] = {}
+        self.groups: dict[tuple[type[Any], tuple[Any, ...]], list[Any]] = {}
+        """Rows of plain tables whose keys begin so: which versions of a kind there are is asked with every start."""
 
     def confirm(self, data_version: int) -> bool:
         """Forget everything if somebody else has written; answers whether somebody has."""
@@ -47,8 +47,7 @@ class Cache:
         self.executions.clear()
         self.tasks.clear()
         self.workflow_keys.clear()
-        self.definitions.clear()
-        self.workers.clear()
+        self.groups.clear()
 
     def absorb(self, changes: Changes) -> None:
         """Take over what has just been committed."""
@@ -62,11 +61,8 @@ class Cache:
             self.executions.pop(head.id, None)
             if self.workflow_keys.get((head.org, head.workflow_id)) == head.id:
                 del self.workflow_keys[head.org, head.workflow_id]
-        for definition in changes.definitions:
-            self.definitions.pop((definition.org, definition.kind), None)
-        self.workers.update(changes.workers)
-        for worker in changes.deleted_workers:
-            self.workers.pop(worker, None)
+        for group in [group for group in self.groups if group[0] in changes.rows]:
+            del self.groups[group]
         self._shrink()
 
     def _absorb_executions(self, changes: Changes) -> None:

@@ -11,24 +11,13 @@ import sqlite3
 from typing import Final
 
 from holdfast.store.closed_pages import ClosedPage, closed_after, page_of
+from holdfast.store.plain import OF_EXECUTION, OF_ORG
 from holdfast.store.protocol import Changes
+from holdfast.store.sqlite.plain import delete_of_executions, delete_page_of_org, holds_org
 from holdfast.store.sqlite.statements import rows, statement
 
 _EXECUTIONS_OF = statement("deletions", "executions_of")
-_OWNED: Final = tuple(
-    rows("deletions", name)
-    for name in (
-        "ready",
-        "tasks",
-        "task_output",
-        "timers",
-        "subscriptions",
-        "promises",
-        "tokens",
-        "dead_letters",
-        "metadata",
-    )
-)
+_OWNED: Final = tuple(map(delete_of_executions, OF_EXECUTION))
 _EVENTS_OF = statement("deletions", "events_of")
 _EXECUTIONS = rows("deletions", "executions")
 _ALL_EVENTS_OF = rows("deletions", "all_events_of")
@@ -40,27 +29,11 @@ _LAST_EVENTS_OF = statement("deletions", "last_events_of")
 _SHORTEN = statement("deletions", "shorten")
 _CLEARED = rows("deletions", "cleared")
 _HAS_REMAINS = statement("deletions", "has_remains")
-_OF_ORG: Final = tuple(
-    statement("deletions", name)
-    for name in (
-        "workflow_keys",
-        "definitions",
-        "requests",
-        "published",
-        "event_keys",
-        "dead_events",
-        "deliveries",
-        "event_triggers",
-        "workers",
-        "api_keys",
-        "pauses",
-        "early_promises",
-    )
+_OF_ORG: Final = (
+    *(delete_page_of_org(name, key) for name, key in OF_ORG.items()),
+    statement("deletions", "early_promises"),
 )
-_BEGIN = rows("deletions", "begin")
-_FINISH = rows("deletions", "finish")
-_ALL = statement("deletions", "all")
-_HOLDS_ANY = statement("deletions", "holds_any")
+_HOLDS_ANY: Final = " OR ".join((statement("deletions", "holds_any"), *map(holds_org, OF_ORG)))
 
 
 def write_deletions(connection: sqlite3.Connection, changes: Changes) -> None:
@@ -70,8 +43,6 @@ def write_deletions(connection: sqlite3.Connection, changes: Changes) -> None:
         _purge(connection, org, page)
     if changes.cleared:
         _clear(connection, None, changes.cleared)
-    _BEGIN.execute(connection, list(changes.deletions.items()))
-    _FINISH.delete(connection, [(org,) for org in changes.finished_deletions])
 
 
 def _remove(connection: sqlite3.Connection, changes: Changes) -> None:
@@ -117,10 +88,6 @@ def _purge(connection: sqlite3.Connection, org: str, page: int) -> None:
         _clear(connection, org, page)
         for sql in _OF_ORG:
             connection.execute(sql, (org, page))
-
-
-def deletions(connection: sqlite3.Connection) -> list[tuple[str, int]]:
-    return [(row[0], row[1]) for row in connection.execute(_ALL).fetchall()]
 
 
 def holds_any(connection: sqlite3.Connection, org: str) -> bool:

@@ -5,33 +5,28 @@ from __future__ import annotations
 import json
 import sqlite3
 
+from holdfast.model.executions import RequestRow, WorkerRow
 from holdfast.store.fronts import Fronts
+from holdfast.store.plain import TABLES
 from holdfast.store.protocol import Loaded, LoadPlan
 from holdfast.store.rows import (
     row_to_dead_letter,
-    row_to_definition,
     row_to_event,
     row_to_head,
-    row_to_request,
     row_to_task,
     row_to_timer,
-    row_to_worker,
 )
 from holdfast.store.sqlite.cache import Cache
 from holdfast.store.sqlite.claims import Claims
-from holdfast.store.sqlite.keys import load_keys
 from holdfast.store.sqlite.load_messages import MessageLoad
-from holdfast.store.sqlite.pauses import load_pauses
+from holdfast.store.sqlite.plain import load_groups, load_rows
 from holdfast.store.sqlite.statements import rows, statement
 
 _EXECUTIONS = rows("executions", "by_id")
 _WORKFLOW_KEYS = rows("workflow_keys", "by_key")
 _TASKS = rows("tasks", "by_key")
 _TIMERS = rows("timers", "by_key")
-_REQUESTS = rows("requests", "by_id")
 _EXPIRED_REQUESTS = statement("requests", "expired")
-_WORKERS = rows("workers", "by_id")
-_DEFINITIONS = rows("definitions", "by_kind")
 _HELD_TURNS = rows("ready", "held")
 _HELD_TASKS = rows("tasks", "held")
 _CHILDREN = rows("executions", "open_children")
@@ -51,12 +46,7 @@ def load(
 ) -> Loaded:
     """Everything the plan names, and the executions that those rows belong to. `fronts` are what earlier claims have
     learned."""
-    loaded = _Load(connection, plan, cache, now, fronts or Fronts()).run()
-    if plan.orgs or plan.keys:
-        load_keys(connection, plan, loaded)
-    if plan.pauses:
-        load_pauses(connection, plan, loaded)
-    return loaded
+    return _Load(connection, plan, cache, now, fronts or Fronts()).run()
 
 
 class _Load:
@@ -73,11 +63,13 @@ class _Load:
 
     def run(self) -> Loaded:
         plan = self.plan
-        if plan.requests or plan.expired_requests:
-            self.load_requests()
+        self.load_plain()
+        if plan.expired_requests:
+            page = (self.loaded.now, self.loaded.now, plan.expired_requests)
+            self.loaded.expired_requests = self.connection.execute(_EXPIRED_REQUESTS, page).fetchall()
         if plan.workflow_keys:
             self.load_workflow_keys()
-        if plan.workers or plan.expired_workers or plan.held_by:
+        if plan.expired_workers or plan.held_by:
             self.load_workers()
         if plan.turn_claims:
             self.executions |= self.claims.turns(plan.turn_claims)
@@ -97,9 +89,22 @@ class _Load:
             self.load_parents()
         if plan.unread or plan.calls_after or plan.dead_letters:
             self.load_unread()
-        if plan.definitions:
-            self.load_definitions()
         return self.loaded
+
+    def load_plain(self) -> None:
+        """First: what a request has started counts for how long the request does."""
+        loaded, known = self.loaded, self.cache.groups
+        for record, keys in self.plan.rows.items():
+            loaded.rows[record] = load_rows(self.connection, record, keys)
+        for record, prefixes in self.plan.groups.items():
+            missing = [prefix for prefix in prefixes if (record, prefix) not in known]
+            for prefix, found in load_groups(self.connection, record, missing).items():
+                known[record, prefix] = found
+            # Lists of its own: a batch may add to them.
+            loaded.groups[record] = {prefix: list(known.get((record, prefix), ())) for prefix in prefixes}
+        for request in loaded.rows.get(RequestRow, {}).values():
+            if request.execution_id is not None:
+                self.executions.add(request.execution_id)
 
     def load_workflow_keys(self) -> None:
         found, known = self.loaded.workflow_keys, self.cache.workflow_keys
@@ -115,19 +120,11 @@ class _Load:
         self.executions.update(found.values())
 
     def load_workers(self) -> None:
-        loaded, known = self.loaded, self.cache.workers
-        missing = []
-        for worker_id in self.plan.workers:
-            worker = known.get(worker_id)
-            if worker is None:
-                missing.append((worker_id,))
-            else:
-                loaded.workers[worker_id] = worker
-        for row in _WORKERS.fetch(self.connection, missing):
-            loaded.workers[row[0]] = known[row[0]] = row_to_worker(row)
+        loaded = self.loaded
         if self.plan.expired_workers:
+            known, table = loaded.rows.setdefault(WorkerRow, {}), TABLES[WorkerRow]
             for row in self.connection.execute(_EXPIRED_WORKERS, (loaded.now,)).fetchall():
-                loaded.workers.setdefault(row[0], row_to_worker(row))
+                known.setdefault(row[0], table.from_row(row))
                 loaded.expired_workers.append(row[0])
             orphaned = self.connection.execute(_ORPHANED_WORKERS).fetchall()
             loaded.expired_workers.extend(worker for (worker,) in orphaned)
@@ -222,23 +219,3 @@ class _Load:
             missing.sort()
             for row in _EXECUTIONS.fetch(self.connection, [(execution_id,) for execution_id in missing]):
                 known[row[0]] = found[row[0]] = row_to_head(row)
-
-    def load_requests(self) -> None:
-        """First: what they have started counts for how long they do."""
-        if self.plan.expired_requests:
-            page = (self.loaded.now, self.loaded.now, self.plan.expired_requests)
-            self.loaded.expired_requests = self.connection.execute(_EXPIRED_REQUESTS, page).fetchall()
-        for row in _REQUESTS.fetch(self.connection, sorted(self.plan.requests)):
-            found = self.loaded.requests[row[0], row[1]] = row_to_request(row)
-            if found.execution_id is not None:
-                self.executions.add(found.execution_id)
-
-    def load_definitions(self) -> None:
-        known = self.cache.definitions
-        missing = [key for key in self.plan.definitions if key not in known]
-        known.update({key: [] for key in missing})
-        for row in _DEFINITIONS.fetch(self.connection, sorted(missing)):
-            known[row[0], row[1]].append(row_to_definition(row))
-        for key in self.plan.definitions:
-            if known[key]:
-                self.loaded.definitions[key] = list(known[key])

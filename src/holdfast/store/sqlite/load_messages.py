@@ -9,22 +9,27 @@ import sqlite3
 from collections import Counter
 
 from holdfast.expressions.lookups import reader
-from holdfast.model.messages import DeliveryRow, EventKeyRow, PromiseState, SubscriptionKind, SubscriptionRow
+from holdfast.model.messages import (
+    DeliveryRow,
+    EventKeyRow,
+    PromiseState,
+    SubscriptionKind,
+    SubscriptionRow,
+    TokenRow,
+    TriggerRow,
+)
 from holdfast.store.message_rows import (
-    row_to_dead,
     row_to_delivery,
     row_to_promise,
     row_to_published,
     row_to_subscription,
-    row_to_token,
-    row_to_trigger,
 )
 from holdfast.store.protocol import EventMatch, Loaded, LoadPlan
 from holdfast.store.rows import Row
+from holdfast.store.sqlite.plain import load_groups, load_rows
 from holdfast.store.sqlite.statements import rows, statement
 
 _PROMISES = rows("promises", "by_key")
-_TOKENS = rows("promises", "tokens")
 _BY_WAIT = rows("subscriptions", "by_wait")
 _PATHS = statement("subscriptions", "paths")
 _UNFILTERED = statement("subscriptions", "unfiltered")
@@ -34,9 +39,6 @@ _LOOK_BACK = statement("published", "look_back")
 _OLDEST = statement("published", "oldest")
 _EXPIRED = statement("published", "expired")
 _PUBLISHED = rows("published", "by_id")
-_DEAD = rows("published", "dead_by_id")
-_KEYS = rows("published", "keys")
-_TRIGGERS = rows("published", "triggers")
 _OPEN_DELIVERIES = statement("deliveries", "open")
 _UNDER_WAY = rows("deliveries", "under_way")
 _NO_BOUND = 2**62
@@ -67,8 +69,7 @@ class MessageLoad:
 
     def run(self) -> None:
         plan = self.plan
-        if plan.tokens:
-            self._load_tokens()
+        self._follow_tokens()
         self._load_waits()
         if self.promises or plan.named_promises:
             self._load_promises()
@@ -100,8 +101,6 @@ class MessageLoad:
         wanted = plan.published.union(delivery.id for delivery, _, _ in loaded.deliveries)
         for row in _PUBLISHED.fetch(self.connection, [(number,) for number in sorted(wanted)]):
             loaded.published.setdefault(row[0], row_to_published(row))
-        for row in _DEAD.fetch(self.connection, [(number,) for number in sorted(plan.dead_events)]):
-            loaded.dead_events[row[0]] = row_to_dead(row)
 
     def _keep(self, subscription: SubscriptionRow) -> int:
         self.loaded.subscriptions[subscription.id] = subscription
@@ -111,9 +110,8 @@ class MessageLoad:
             self.promises.add((subscription.execution_id, subscription.promise))
         return subscription.id
 
-    def _load_tokens(self) -> None:
-        for row in _TOKENS.fetch(self.connection, [(token,) for token in sorted(self.plan.tokens)]):
-            token = self.loaded.tokens[row[0]] = row_to_token(row)
+    def _follow_tokens(self) -> None:
+        for token in self.loaded.rows.get(TokenRow, {}).values():
             if token.task_no is not None:
                 self.tasks.add((token.execution_id, token.task_no))
             if token.promise is not None:
@@ -168,16 +166,12 @@ class MessageLoad:
         keys.update((delivery.org, delivery.key) for delivery, _, _ in loaded.deliveries)
         if not keys and not plan.matches:
             return
-        found = sorted(keys)
-        for org, key, retained, dropped in _KEYS.fetch(self.connection, found):
-            loaded.event_keys[org, key] = EventKeyRow(org=org, key=key, retained=retained, dropped=dropped)
-        for row in _TRIGGERS.fetch(self.connection, found):
-            trigger = row_to_trigger(row)
-            loaded.triggers.setdefault((trigger.org, trigger.key), []).append(trigger)
+        counted = loaded.rows[EventKeyRow] = load_rows(self.connection, EventKeyRow, keys)
+        loaded.groups[TriggerRow] = load_groups(self.connection, TriggerRow, keys)
         self._load_under_way(keys)
         sent = Counter((match.org, match.key) for match in plan.matches)
         for at, count in sent.items():
-            kept = loaded.event_keys.get(at)
+            kept = counted.get(at)
             excess = 0 if kept is None else kept.retained + count - plan.retained_per_key
             if excess > 0:
                 oldest = self.connection.execute(_OLDEST, (*at, excess)).fetchall()

@@ -9,8 +9,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from holdfast.model.events import HistoryEvent
-from holdfast.model.executions import DeadLetter, Execution, OutputRow, State, Status, TaskRow, TimerRow
+from holdfast.model.executions import DeadLetter, DefinitionRow, Execution, OutputRow, State, Status, TaskRow, TimerRow
+from holdfast.model.keys import ApiKey, Org
 from holdfast.store.looks import Inconsistency
+from holdfast.store.plain import TABLES, key_and_org
 from holdfast.store.rows import (
     row_to_dead_letter,
     row_to_event,
@@ -36,6 +38,8 @@ _OUTPUT = statement("task_output", "page")
 _TIMERS = statement("timers", "of_execution")
 _DEAD_LETTERS = statement("dead_letters", "of_org")
 _DEAD_LETTERS_OF_EXECUTION = statement("dead_letters", "of_execution")
+_BY_HASH = statement("keys", "by_hash")
+_DEFINITIONS = statement("definitions", "of_org")
 _NEWS = statement("ready", "news")
 _UNREAD = statement("executions", "unread_without_ready")
 _MISSING = statement("executions", "waiting_for_missing")
@@ -139,6 +143,16 @@ def dead_letters(connection: sqlite3.Connection, org: str, execution_id: str | N
     else:
         found = connection.execute(_DEAD_LETTERS_OF_EXECUTION, (execution_id, org, limit)).fetchall()
     return [row_to_dead_letter(row)[0] for row in found]
+
+
+def key_by_hash(connection: sqlite3.Connection, key_hash: str) -> tuple[ApiKey, Org] | None:
+    row = connection.execute(_BY_HASH, (key_hash, key_hash)).fetchone()
+    return key_and_org(row) if row is not None else None
+
+
+def definitions(connection: sqlite3.Connection, org: str, limit: int) -> list[DefinitionRow]:
+    table = TABLES[DefinitionRow]
+    return [table.from_row(row) for row in connection.execute(_DEFINITIONS, (org, limit)).fetchall()]
 
 
 def next_due_at(connection: sqlite3.Connection, after: int) -> int | None:

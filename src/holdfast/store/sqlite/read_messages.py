@@ -5,16 +5,13 @@ from __future__ import annotations
 import sqlite3
 
 from holdfast.model.messages import (
-    DeadEvent,
     DeliveryRow,
-    EventKeyRow,
     PromiseRow,
     PublishedRow,
     SubscriptionKind,
     SubscriptionRow,
 )
 from holdfast.store.message_rows import (
-    row_to_dead,
     row_to_delivery,
     row_to_promise,
     row_to_published,
@@ -26,8 +23,6 @@ _PROMISES = statement("promises", "of_execution")
 _WAITS = statement("subscriptions", "of_execution")
 _WAITS_OF_KEY = statement("subscriptions", "page")
 _PUBLISHED = statement("published", "page")
-_DEAD = statement("published", "dead")
-_KEYS = rows("published", "keys")
 _DELIVERY = rows("deliveries", "by_id")
 _AFTER_ALL = 2**62
 
@@ -52,19 +47,6 @@ def published(
 ) -> list[PublishedRow]:
     values = (org, key, _AFTER_ALL if before is None else before, limit)
     return [row_to_published(row) for row in connection.execute(_PUBLISHED, values).fetchall()]
-
-
-def dead_events(
-    connection: sqlite3.Connection, org: str, key: str | None, before: int | None, limit: int
-) -> list[DeadEvent]:
-    values = (org, key, _AFTER_ALL if before is None else before, limit)
-    return [row_to_dead(row) for row in connection.execute(_DEAD, values).fetchall()]
-
-
-def event_key(connection: sqlite3.Connection, org: str, key: str) -> EventKeyRow:
-    for _, _, retained, dropped in _KEYS.fetch(connection, [(org, key)]):
-        return EventKeyRow(org=org, key=key, retained=retained, dropped=dropped)
-    return EventKeyRow(org=org, key=key)
 
 
 def delivery(connection: sqlite3.Connection, org: str | None, number: int) -> DeliveryRow | None:

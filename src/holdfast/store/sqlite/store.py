@@ -21,7 +21,7 @@ from holdfast.model.executions import (
     TimerRow,
     WorkerRow,
 )
-from holdfast.model.keys import ApiKey, AuditRow, Org
+from holdfast.model.keys import ApiKey, AuditRow, Deletion, Org
 from holdfast.model.messages import (
     DeadEvent,
     DeliveryRow,
@@ -34,11 +34,13 @@ from holdfast.model.messages import (
 from holdfast.model.pauses import Pause
 from holdfast.store.closed_pages import ClosedPage
 from holdfast.store.looks import Backlog, ExecutionQuery, Inconsistency, Vitals
+from holdfast.store.plain import Select
 from holdfast.store.protocol import Batch, BatchSource, Clock
-from holdfast.store.sqlite import deletions, deployed, joining, keys, pages, pauses, read, read_messages
+from holdfast.store.sqlite import deletions, joining, pages, read, read_messages
 from holdfast.store.sqlite.backlog import backlog
 from holdfast.store.sqlite.connections import Database
 from holdfast.store.sqlite.places import OPEN_FILES
+from holdfast.store.sqlite.plain import select
 from holdfast.store.sqlite.readers import Coalesced, Readers, Reads
 from holdfast.store.sqlite.writer import Writer
 
@@ -156,43 +158,47 @@ class SqliteStore:
         return await self._read(lambda connection: read_messages.published(connection, org, key, before, limit))
 
     async def dead_events(self, org: str, key: str | None, before: int | None, limit: int) -> list[DeadEvent]:
-        return await self._read(lambda connection: read_messages.dead_events(connection, org, key, before, limit))
+        where = (("org", org),) if key is None else (("org", org), ("key", key))
+        return await self._select(Select(DeadEvent, where, ("-id",), before, limit))
 
     async def event_key(self, org: str, key: str) -> EventKeyRow:
-        return await self._read(lambda connection: read_messages.event_key(connection, org, key))
+        found = await self._select(Select(EventKeyRow, (("org", org), ("key", key))))
+        return found[0] if found else EventKeyRow(org=org, key=key)
 
     async def delivery(self, org: str | None, number: int) -> DeliveryRow | None:
         return await self._read(lambda connection: read_messages.delivery(connection, org, number))
 
     async def key_by_hash(self, key_hash: str) -> tuple[ApiKey, Org] | None:
-        return await self._read(lambda connection: keys.key_by_hash(connection, key_hash))
+        return await self._read(lambda connection: read.key_by_hash(connection, key_hash))
 
     async def key(self, org: str, key_id: str) -> ApiKey | None:
-        return await self._read(lambda connection: keys.key(connection, org, key_id))
+        found = await self._select(Select(ApiKey, (("id", key_id), ("org", org))))
+        return found[0] if found else None
 
     async def keys(self, org: str, before: str | None, limit: int) -> list[ApiKey]:
-        return await self._read(lambda connection: keys.keys(connection, org, before, limit))
+        return await self._select(Select(ApiKey, (("org", org),), ("-id",), before, limit))
 
     async def any_keys(self) -> bool:
-        return await self._read(keys.any_keys)
+        return bool(await self._select(Select(ApiKey, limit=1)))
 
     async def org(self, slug: str) -> Org | None:
-        return await self._read(lambda connection: keys.org(connection, slug))
+        found = await self._select(Select(Org, (("slug", slug),)))
+        return found[0] if found else None
 
     async def orgs(self, after: str, limit: int) -> list[Org]:
-        return await self._read(lambda connection: keys.orgs(connection, after, limit))
+        return await self._select(Select(Org, after=after, limit=limit))
 
     async def audit(self, org: str, before: int | None, limit: int) -> list[AuditRow]:
-        return await self._read(lambda connection: keys.audit(connection, org, before, limit))
+        return await self._select(Select(AuditRow, (("org", org),), ("-seq",), before, limit))
 
     async def definitions(self, org: str, limit: int) -> list[DefinitionRow]:
-        return await self._read(lambda connection: deployed.definitions(connection, org, limit))
+        return await self._read(lambda connection: read.definitions(connection, org, limit))
 
     async def workers(self, org: str, limit: int) -> list[WorkerRow]:
-        return await self._read(lambda connection: deployed.workers(connection, org, limit))
+        return await self._select(Select(WorkerRow, (("org", org),), ("-started_at", "id"), limit=limit))
 
     async def deletions(self) -> list[tuple[str, int]]:
-        return await self._read(deletions.deletions)
+        return [(row.org, row.since_at) for row in await self._select(Select(Deletion))]
 
     async def holds_any(self, org: str) -> bool:
         return await self._read(lambda connection: deletions.holds_any(connection, org))
@@ -204,7 +210,7 @@ class SqliteStore:
         return await self._read(deletions.has_remains)
 
     async def pauses(self) -> list[Pause]:
-        return await self._read(pauses.pauses)
+        return await self._select(Select(Pause))
 
     async def next_due_at(self, after: int) -> int | None:
         return await self._read(lambda connection: read.next_due_at(connection, after))
@@ -230,6 +236,9 @@ class SqliteStore:
     async def until_changed(self, patience_s: float) -> None:
         """SQLite tells nobody."""
         await asyncio.sleep(patience_s)
+
+    async def _select(self, query: Select[T]) -> list[T]:
+        return await self._read(lambda connection: select(connection, query))
 
     @property
     def _opened(self) -> _Open:

@@ -11,12 +11,10 @@ from holdfast.store.rows import (
     output_to_row,
     progress_to_row,
     ready_to_row,
-    request_to_row,
     task_to_row,
 )
 from holdfast.store.sqlite.deletions import write_deletions
-from holdfast.store.sqlite.keys import write_keys
-from holdfast.store.sqlite.pauses import write_pauses
+from holdfast.store.sqlite.plain import write_rows
 from holdfast.store.sqlite.statements import rows, statement
 from holdfast.store.sqlite.write_messages import write_messages
 
@@ -36,11 +34,6 @@ _TRIM_OUTPUT = statement("task_output", "trim")
 _INSERT_TIMERS = rows("timers", "insert")
 _DELETE_TIMERS = rows("timers", "delete")
 _PURGE_TIMERS = rows("timers", "purge")
-_UPSERT_WORKERS = rows("workers", "upsert")
-_DELETE_WORKERS = rows("workers", "delete")
-_UPSERT_DEFINITIONS = rows("definitions", "upsert")
-_UPSERT_REQUESTS = rows("requests", "upsert")
-_DELETE_REQUESTS = rows("requests", "delete")
 _INSERT_METADATA = rows("metadata", "insert")
 _DELETE_METADATA = rows("metadata", "delete")
 _INSERT_DEAD_LETTERS = rows("dead_letters", "insert")
@@ -62,14 +55,11 @@ def write(connection: sqlite3.Connection, changes: Changes, now: int) -> None:
         _write_output(connection, changes)
     _write_timers(connection, changes)
     write_messages(connection, changes)
-    _write_rare(connection, changes)
-    if changes.orgs or changes.keys or changes.audit:
-        write_keys(connection, changes)
-    if changes.pauses or changes.deleted_pauses or changes.deleted_workers:
-        write_pauses(connection, changes)
+    write_rows(connection, changes)
+    _write_letters(connection, changes)
     for execution_id, seq, reason in changes.bury:
         connection.execute(_BURY, (reason, now, execution_id, seq))
-    if changes.removed or changes.deletions or changes.purged_orgs or changes.finished_deletions or changes.cleared:
+    if changes.removed or changes.purged_orgs or changes.cleared:
         write_deletions(connection, changes)
 
 
@@ -124,15 +114,7 @@ def _write_timers(connection: sqlite3.Connection, changes: Changes) -> None:
     _PURGE_TIMERS.delete(connection, [(execution_id,) for execution_id in changes.purge])
 
 
-def _write_rare(connection: sqlite3.Connection, changes: Changes) -> None:
-    workers = [(w.id, w.org, w.host, w.pid, w.started_at, w.lease_until_at) for w in changes.workers.values()]
-    _UPSERT_WORKERS.execute(connection, workers)
-    _DELETE_WORKERS.delete(connection, [(worker,) for worker in changes.deleted_workers])
-    definitions = [(d.org, d.kind, d.version, d.build, d.registered_at) for d in changes.definitions]
-    _UPSERT_DEFINITIONS.execute(connection, definitions)
-    _DELETE_REQUESTS.delete(connection, changes.deleted_requests)
-    requests = [request_to_row(request) for request in changes.requests]
-    _UPSERT_REQUESTS.execute(connection, requests)
+def _write_letters(connection: sqlite3.Connection, changes: Changes) -> None:
     dead = [(letter.execution_id, letter.seq, letter.org, letter.reason, letter.at) for letter in changes.dead_letters]
     _INSERT_DEAD_LETTERS.execute(connection, dead)
     _SETTLE_DEAD_LETTERS.delete(connection, changes.settled_letters)

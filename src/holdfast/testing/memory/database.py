@@ -9,27 +9,20 @@ from typing import Any, Protocol, TypeVar
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import (
     DeadLetter,
-    DefinitionRow,
     Execution,
     OutputRow,
     Ready,
     RequestRow,
     TaskRow,
     TimerRow,
-    WorkerRow,
 )
-from holdfast.model.keys import ApiKey, AuditRow, Org
 from holdfast.model.messages import (
-    DeadEvent,
     DeliveryRow,
-    EventKeyRow,
     PromiseRow,
     PublishedRow,
     SubscriptionRow,
-    TokenRow,
-    TriggerRow,
 )
-from holdfast.model.pauses import Pause, PauseKey
+from holdfast.store.plain import RECORDS
 from holdfast.store.protocol import TaskKey, WorkflowKey
 
 Row = TypeVar("Row")
@@ -47,6 +40,8 @@ class MemoryDatabase:
     """Everything there is. `commits` counts the transactions."""
 
     def __init__(self) -> None:
+        self.rows: dict[type[Any], dict[Any, Any]] = {record: {} for record in RECORDS}
+        """The plain tables."""
         self.heads: dict[str, Execution] = {}
         self.ready: dict[str, Ready] = {}
         self.events: dict[str, dict[int, HistoryEvent]] = {}
@@ -54,23 +49,11 @@ class MemoryDatabase:
         self.tasks: dict[TaskKey, TaskRow] = {}
         self.output: dict[TaskKey, dict[int, OutputRow]] = {}
         self.timers: dict[TaskKey, TimerRow] = {}
-        self.workers: dict[str, WorkerRow] = {}
-        self.definitions: dict[tuple[str, str, str], DefinitionRow] = {}
-        self.requests: dict[tuple[str, str], RequestRow] = {}
         self.dead_letters: dict[TaskKey, DeadLetter] = {}
         self.promises: dict[tuple[str, str], PromiseRow] = {}
-        self.tokens: dict[str, TokenRow] = {}
         self.subscriptions: dict[int, SubscriptionRow] = {}
         self.published: dict[int, PublishedRow] = {}
-        self.event_keys: dict[tuple[str, str], EventKeyRow] = {}
-        self.dead_events: dict[int, DeadEvent] = {}
         self.deliveries: dict[int, DeliveryRow] = {}
-        self.triggers: dict[tuple[str, str, str], TriggerRow] = {}
-        self.orgs: dict[str, Org] = {}
-        self.keys: dict[str, ApiKey] = {}
-        self.audit: dict[tuple[str, int], AuditRow] = {}
-        self.pauses: dict[PauseKey, Pause] = {}
-        self.deletions: dict[str, int] = {}
         self.remains: dict[str, str] = {}
         """The orgs of executions that are gone but for their events."""
         self.last_id = 0
@@ -91,6 +74,15 @@ class MemoryDatabase:
         ready = self.ready.get(execution_id)
         head.ready = copied(ready) if ready is not None else None
         return head
+
+    @property
+    def requests(self) -> dict[tuple[str, str], RequestRow]:
+        return self.rows[RequestRow]
+
+    def group(self, record: type[Any], prefix: tuple[Any, ...]) -> list[Any]:
+        """The rows of a plain table whose keys begin so, copied, in the order of their keys."""
+        rows = self.rows[record]
+        return [copied(rows[key]) for key in sorted(key for key in rows if key[: len(prefix)] == prefix)]
 
     def history(self, execution_id: str) -> list[HistoryEvent]:
         events = self.events.get(execution_id, {})

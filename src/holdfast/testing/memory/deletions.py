@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from holdfast.model.messages import TokenRow
+from holdfast.store.plain import TABLES
 from holdfast.store.protocol import Changes
 from holdfast.testing.memory.database import MemoryDatabase
 
@@ -20,10 +22,6 @@ def write_deletions(database: MemoryDatabase, changes: Changes) -> None:
         _purge(database, org, page)
     if changes.cleared:
         _clear(database, list(database.remains), changes.cleared)
-    for org, since_at in changes.deletions.items():
-        database.deletions.setdefault(org, since_at)
-    for org in changes.finished_deletions:
-        database.deletions.pop(org, None)
 
 
 def _purge(database: MemoryDatabase, org: str, page: int) -> None:
@@ -59,7 +57,7 @@ def _remove(database: MemoryDatabase, found: Collection[str], remains: Collectio
     for table in by_key:
         _drop(table, lambda key, _: key[0] in gone)
     _drop(database.subscriptions, lambda _, row: row.execution_id in gone)
-    _drop(database.tokens, lambda _, row: row.execution_id in gone)
+    _drop(database.rows[TokenRow], lambda _, row: row.execution_id in gone)
     for key in found:
         database.ready.pop(key, None)
         if key not in remains:
@@ -75,16 +73,9 @@ def _drop(table: dict[Any, Any], is_gone: Any) -> None:
 def _of_org(database: MemoryDatabase) -> tuple[dict[Any, Any], ...]:
     return (
         database.workflow_keys,
-        database.definitions,
-        database.requests,
         database.published,
-        database.event_keys,
-        database.dead_events,
         database.deliveries,
-        database.triggers,
-        database.workers,
-        database.keys,
-        database.pauses,
+        *(database.rows[record] for record, table in TABLES.items() if table.spec.owner == "org"),
         database.promises,
     )
 

@@ -6,21 +6,20 @@ from itertools import islice
 from operator import attrgetter
 
 from holdfast.model.events import HistoryEvent, SignalReceived, UpdateRequested
-from holdfast.model.executions import DeadLetter, Ready
+from holdfast.model.executions import DeadLetter, Ready, RequestRow, WorkerRow
+from holdfast.model.messages import TokenRow
 from holdfast.model.values import NULL
 from holdfast.store.protocol import Loaded, LoadPlan, TaskClaim, TaskKey, TurnClaim
 from holdfast.testing.memory.database import MemoryDatabase, copied
 from holdfast.testing.memory.load_messages import load_messages
 
 _about_messages = attrgetter(
-    "tokens",
     "waits",
     "matches",
     "promises",
     "named_promises",
     "look_backs",
     "published",
-    "dead_events",
     "expired_events",
     "event_keys",
     "numbering",
@@ -54,11 +53,11 @@ class _Load:
 
     def run(self) -> Loaded:
         plan = self.plan
-        if plan.requests or plan.expired_requests:
-            self._requests()
+        self._rows()
+        self._requests()
         if plan.workflow_keys:
             self._workflow_keys()
-        if plan.workers or plan.expired_workers or plan.held_by:
+        if plan.expired_workers or plan.held_by:
             self._workers()
         if plan.turn_claims:
             self._turn_claims()
@@ -76,15 +75,16 @@ class _Load:
         self._executions()
         if plan.unread or plan.calls_after or plan.dead_letters:
             self._events()
-        if plan.definitions:
-            self._definitions()
-        if plan.orgs or plan.keys or plan.pauses:
-            self._keys()
         return self.loaded
 
     def _messages(self) -> None:
         plan, loaded = self.plan, self.loaded
-        if not (loaded.due_timers or (plan.deliveries and self.database.deliveries) or any(_about_messages(plan))):
+        if not (
+            loaded.due_timers
+            or (plan.deliveries and self.database.deliveries)
+            or TokenRow in plan.rows
+            or any(_about_messages(plan))
+        ):
             return
         due = {(timer.execution_id, timer.promise) for timer in loaded.due_timers if timer.promise is not None}
         load_messages(
@@ -96,11 +96,12 @@ class _Load:
             promises=due | plan.promises,
         )
 
-    def _keys(self) -> None:
-        plan, database, loaded = self.plan, self.database, self.loaded
-        loaded.orgs = {slug: database.orgs[slug] for slug in plan.orgs if slug in database.orgs}
-        loaded.keys = {key: database.keys[key] for key in plan.keys if key in database.keys}
-        loaded.pauses = {key: database.pauses[key] for key in plan.pauses if key in database.pauses}
+    def _rows(self) -> None:
+        for record, keys in self.plan.rows.items():
+            rows = self.database.rows[record]
+            self.loaded.rows[record] = {key: copied(rows[key]) for key in keys if key in rows}
+        for record, prefixes in self.plan.groups.items():
+            self.loaded.groups[record] = {prefix: self.database.group(record, prefix) for prefix in prefixes}
 
     def _requests(self) -> None:
         database, now = self.database, self.loaded.now
@@ -108,12 +109,9 @@ class _Load:
             over = sorted((row.expires_at, key) for key, row in database.requests.items() if row.expires_at <= now)
             keys = (key for _, key in over if not self._is_used(key))
             self.loaded.expired_requests = list(islice(keys, self.plan.expired_requests))
-        for key in self.plan.requests:
-            row = database.requests.get(key)
-            if row is not None:
-                self.loaded.requests[key] = row
-                if row.execution_id is not None:
-                    self.executions.add(row.execution_id)
+        for row in self.loaded.rows.get(RequestRow, {}).values():
+            if row.execution_id is not None:
+                self.executions.add(row.execution_id)
 
     def _is_used(self, key: tuple[str, str]) -> bool:
         """Whether what the request has started is not over for long enough."""
@@ -128,13 +126,14 @@ class _Load:
 
     def _workers(self) -> None:
         loaded, database, plan = self.loaded, self.database, self.plan
-        loaded.workers = {key: copied(database.workers[key]) for key in plan.workers if key in database.workers}
+        workers = database.rows[WorkerRow]
         if plan.expired_workers:
-            for key in sorted([key for key, row in database.workers.items() if row.lease_until_at <= loaded.now]):
-                loaded.workers.setdefault(key, copied(database.workers[key]))
+            known = loaded.rows.setdefault(WorkerRow, {})
+            for key in sorted(key for key, row in workers.items() if row.lease_until_at <= loaded.now):
+                known.setdefault(key, copied(workers[key]))
                 loaded.expired_workers.append(key)
             holders = {row.worker for row in database.ready.values()} | {row.worker for row in database.tasks.values()}
-            orphaned = [key for key in holders if key is not None and key not in database.workers]
+            orphaned = [key for key in holders if key is not None and key not in workers]
             loaded.expired_workers.extend(sorted(orphaned))
         holding = plan.held_by.union(loaded.expired_workers)
         if holding:
@@ -271,13 +270,6 @@ class _Load:
             letter = self.database.dead_letters.get(at)
             if letter is not None:
                 loaded.dead_letters[at] = with_signal(self.database, letter)
-
-    def _definitions(self) -> None:
-        rows = sorted(self.database.definitions.items())
-        for key in self.plan.definitions:
-            found = [row for at, row in rows if at[:2] == key]
-            if found:
-                self.loaded.definitions[key] = found
 
 
 def _is_bound(child: object, parent_id: str) -> bool:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections import Counter
 
 from holdfast.expressions.lookups import reader
-from holdfast.model.messages import DeliveryRow, PromiseState, PublishedRow, SubscriptionKind, SubscriptionRow
+from holdfast.model.messages import (
+    DeliveryRow,
+    EventKeyRow,
+    PromiseState,
+    PublishedRow,
+    SubscriptionKind,
+    SubscriptionRow,
+    TokenRow,
+    TriggerRow,
+)
 from holdfast.store.protocol import EventMatch, Loaded, LoadPlan
 from holdfast.testing.memory.database import MemoryDatabase, copied
 
@@ -46,8 +55,7 @@ class _MessageLoad:
 
     def run(self) -> None:
         plan, loaded = self.plan, self.loaded
-        if plan.tokens:
-            self._tokens()
+        self._tokens()
         if plan.waits:
             self._keep_waits(plan.waits)
         for match in plan.matches:
@@ -56,7 +64,7 @@ class _MessageLoad:
             self._deliveries()
         if self.promises or plan.named_promises:
             self._promises()
-        if plan.look_backs or plan.published or plan.dead_events or loaded.deliveries:
+        if plan.look_backs or plan.published or loaded.deliveries:
             self._events()
         if plan.expired_events:
             over = sorted(
@@ -69,11 +77,7 @@ class _MessageLoad:
             loaded.last_id = self.database.last_id
 
     def _tokens(self) -> None:
-        for key in self.plan.tokens:
-            token = self.database.tokens.get(key)
-            if token is None:
-                continue
-            self.loaded.tokens[key] = token
+        for token in self.loaded.rows.get(TokenRow, {}).values():
             self.executions.add(token.execution_id)
             if token.task_no is not None:
                 self.tasks.add((token.execution_id, token.task_no))
@@ -158,9 +162,6 @@ class _MessageLoad:
         for number in plan.published.union(delivery.id for delivery, _, _ in loaded.deliveries):
             if number in published:
                 self._published(number)
-        for number in plan.dead_events:
-            if number in self.database.dead_events:
-                loaded.dead_events[number] = self.database.dead_events[number]
 
     def _keys(self) -> None:
         """How many events each key keeps, what it starts and what is on its way to it; and the oldest of its events, as
@@ -168,15 +169,12 @@ class _MessageLoad:
         plan, loaded, database = self.plan, self.loaded, self.database
         keys = plan.event_keys.union((event.org, event.key) for event in loaded.published.values())
         keys.update((delivery.org, delivery.key) for delivery, _, _ in loaded.deliveries)
-        for key in sorted(keys):
-            if key in database.event_keys:
-                loaded.event_keys[key] = copied(database.event_keys[key])
-        for trigger in database.triggers.values():
-            if (trigger.org, trigger.key) in keys:
-                loaded.triggers.setdefault((trigger.org, trigger.key), []).append(trigger)
+        counted = database.rows[EventKeyRow]
+        loaded.rows[EventKeyRow] = {key: copied(counted[key]) for key in sorted(keys) if key in counted}
+        loaded.groups[TriggerRow] = {key: database.group(TriggerRow, key) for key in keys}
         self._under_way(keys)
         for at, count in Counter((match.org, match.key) for match in plan.matches).items():
-            kept = loaded.event_keys.get(at)
+            kept = loaded.row(EventKeyRow, at)
             excess = 0 if kept is None else kept.retained + count - plan.retained_per_key
             if excess > 0:
                 numbers = sorted(number for number, row in database.published.items() if (row.org, row.key) == at)

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from operator import attrgetter
+from typing import TypeVar
 
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import DeadLetter, Execution, OutputRow, State, Status
-from holdfast.model.messages import DeliveryRow, EventKeyRow
+from holdfast.model.messages import DeliveryRow
 from holdfast.store.looks import Backlog, ExecutionQuery, Inconsistency, QueueDepth
+from holdfast.store.plain import Select
 from holdfast.store.protocol import TaskKey
 from holdfast.testing.memory.database import MemoryDatabase, copied
 from holdfast.testing.memory.load import with_signal
 
+T = TypeVar("T")
 _WAITS = frozenset({"event", "message", "broadcast"})
 
 
@@ -93,8 +97,18 @@ def task_output(database: MemoryDatabase, org: str, key: TaskKey, after: int, li
     return [row for seq, row in kept if seq > after][:limit]
 
 
-def event_key(database: MemoryDatabase, org: str, key: str) -> EventKeyRow:
-    return copied(database.event_keys.get((org, key)) or EventKeyRow(org=org, key=key))
+def select(database: MemoryDatabase, query: Select[T]) -> list[T]:
+    (first, falling), *_ = query.columns
+    found = [row for row in database.rows[query.record].values() if all(getattr(row, n) == v for n, v in query.where)]
+    if query.after is not None:
+        found = [
+            row
+            for row in found
+            if (getattr(row, first) < query.after) is falling and getattr(row, first) != query.after
+        ]
+    for name, down in reversed(query.columns):
+        found.sort(key=attrgetter(name), reverse=down)
+    return [copied(row) for row in found[: query.limit]]
 
 
 def delivery(database: MemoryDatabase, org: str | None, number: int) -> DeliveryRow | None:

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context, copy_context
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from holdfast.errors import EngineStopped, InvalidRequest, OutcomeUnknown, StorageBusy
 from holdfast.model.events import HistoryEvent
@@ -26,7 +26,7 @@ from holdfast.model.executions import (
     TimerRow,
     WorkerRow,
 )
-from holdfast.model.keys import ApiKey, AuditRow, Org
+from holdfast.model.keys import ApiKey, AuditRow, Deletion, Org
 from holdfast.model.messages import (
     DeadEvent,
     DeliveryRow,
@@ -40,13 +40,15 @@ from holdfast.model.pauses import Pause
 from holdfast.model.standalone import is_reserved
 from holdfast.store.closed_pages import ClosedPage, closed_after, page_of
 from holdfast.store.looks import Backlog, ExecutionQuery, Inconsistency, Vitals
+from holdfast.store.plain import Select
 from holdfast.store.protocol import Batch, BatchSource, Changes, Clock, Loaded
-from holdfast.testing.memory import keys, read
+from holdfast.testing.memory import read
 from holdfast.testing.memory.database import MemoryDatabase, copied
 from holdfast.testing.memory.deletions import holds_any
 from holdfast.testing.memory.load import load
 from holdfast.testing.memory.write import write
 
+T = TypeVar("T")
 _log = logging.getLogger("holdfast.store")
 _TRIES = 100
 _NOTHING = Changes()
@@ -250,6 +252,9 @@ class MemoryStore:
         await self._faults.before_read()
         return self._database
 
+    async def _select(self, query: Select[T]) -> list[T]:
+        return read.select(await self._open(), query)
+
     async def executions(self, org: str, ids: Sequence[str]) -> dict[str, Execution]:
         return read.executions(await self._open(), org, ids)
 
@@ -315,46 +320,53 @@ class MemoryStore:
         return _newest((await self._open()).published, org, key, before, limit)
 
     async def dead_events(self, org: str, key: str | None, before: int | None, limit: int) -> list[DeadEvent]:
-        return _newest((await self._open()).dead_events, org, key, before, limit)
+        where = (("org", org),) if key is None else (("org", org), ("key", key))
+        return await self._select(Select(DeadEvent, where, ("-id",), before, limit))
 
     async def event_key(self, org: str, key: str) -> EventKeyRow:
-        return read.event_key(await self._open(), org, key)
+        found = await self._select(Select(EventKeyRow, (("org", org), ("key", key))))
+        return found[0] if found else EventKeyRow(org=org, key=key)
 
     async def delivery(self, org: str | None, number: int) -> DeliveryRow | None:
         return read.delivery(await self._open(), org, number)
 
     async def key_by_hash(self, key_hash: str) -> tuple[ApiKey, Org] | None:
-        return keys.key_by_hash(await self._open(), key_hash)
+        database = await self._open()
+        for key in database.rows[ApiKey].values():
+            if key_hash in {key.hash, key.old_hash}:
+                return key, database.rows[Org][key.org]
+        return None
 
     async def key(self, org: str, key_id: str) -> ApiKey | None:
-        return keys.key(await self._open(), org, key_id)
+        found = await self._select(Select(ApiKey, (("id", key_id), ("org", org))))
+        return found[0] if found else None
 
     async def keys(self, org: str, before: str | None, limit: int) -> list[ApiKey]:
-        return keys.keys(await self._open(), org, before, limit)
+        return await self._select(Select(ApiKey, (("org", org),), ("-id",), before, limit))
 
     async def any_keys(self) -> bool:
-        return bool((await self._open()).keys)
+        return bool(await self._select(Select(ApiKey, limit=1)))
 
     async def org(self, slug: str) -> Org | None:
-        return (await self._open()).orgs.get(slug)
+        found = await self._select(Select(Org, (("slug", slug),)))
+        return found[0] if found else None
 
     async def orgs(self, after: str, limit: int) -> list[Org]:
-        return keys.orgs(await self._open(), after, limit)
+        return await self._select(Select(Org, after=after, limit=limit))
 
     async def audit(self, org: str, before: int | None, limit: int) -> list[AuditRow]:
-        return keys.audit(await self._open(), org, before, limit)
+        return await self._select(Select(AuditRow, (("org", org),), ("-seq",), before, limit))
 
     async def definitions(self, org: str, limit: int) -> list[DefinitionRow]:
-        known = (await self._open()).definitions.values()
+        known = (await self._open()).rows[DefinitionRow].values()
         found = [row for row in known if row.org == org and not is_reserved(row.kind)]
         return sorted(found, key=lambda row: (row.kind, -row.registered_at, row.version))[:limit]
 
     async def workers(self, org: str, limit: int) -> list[WorkerRow]:
-        found = [copied(row) for row in (await self._open()).workers.values() if row.org == org]
-        return sorted(found, key=lambda row: (-row.started_at, row.id))[:limit]
+        return await self._select(Select(WorkerRow, (("org", org),), ("-started_at", "id"), limit=limit))
 
     async def deletions(self) -> list[tuple[str, int]]:
-        return sorted((await self._open()).deletions.items())
+        return [(row.org, row.since_at) for row in await self._select(Select(Deletion))]
 
     async def holds_any(self, org: str) -> bool:
         return holds_any(await self._open(), org)
@@ -370,7 +382,7 @@ class MemoryStore:
         return bool((await self._open()).remains)
 
     async def pauses(self) -> list[Pause]:
-        return [pause for _, pause in sorted((await self._open()).pauses.items())]
+        return await self._select(Select(Pause))
 
     async def next_due_at(self, after: int) -> int | None:
         return read.next_due_at(await self._open(), after)

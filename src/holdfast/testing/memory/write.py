@@ -11,10 +11,11 @@ from msgspec import structs
 from holdfast.errors import StorageError
 from holdfast.model.events import SignalReceived
 from holdfast.model.executions import OPEN_STATES, DeadLetter, Execution
+from holdfast.model.messages import TriggerRow
+from holdfast.store.plain import TABLES
 from holdfast.store.protocol import Changes
 from holdfast.testing.memory.database import MemoryDatabase, copied
 from holdfast.testing.memory.deletions import write_deletions
-from holdfast.testing.memory.keys import check_keys, write_keys, write_pauses
 
 _COUNTS: Final = (
     "last_seq",
@@ -30,7 +31,6 @@ _COUNTS: Final = (
     "close_rounds",
 )
 _counts: Final = attrgetter(*_COUNTS)
-_KEYS: Final = ("orgs", "new_orgs", "keys", "audit", "pauses", "deleted_pauses", "deleted_workers")
 _TASKS: Final = (
     "new_tasks",
     "changed_tasks",
@@ -44,26 +44,29 @@ _TASKS: Final = (
 _MESSAGES: Final = (
     "last_id",
     "promises",
-    "tokens",
     "new_subscriptions",
     "deleted_subscriptions",
     "purge_waits",
     "deliveries",
     "published",
     "deleted_published",
-    "event_keys",
-    "dead_events",
-    "exhumed_events",
     "untriggered",
-    "triggers",
 )
-_HEADS: Final = ("new_executions", "changed_executions", "turned", "metadata", "ready", "events", "workflow_keys")
-_of_keys: Final = attrgetter(*_KEYS)
+_HEADS: Final = (
+    "rows",
+    "forget_before",
+    "new_executions",
+    "changed_executions",
+    "turned",
+    "metadata",
+    "ready",
+    "events",
+    "workflow_keys",
+)
 _of_tasks: Final = attrgetter(*_TASKS)
 _of_messages: Final = attrgetter(*_MESSAGES)
 _of_others: Final = attrgetter(
-    "deleted_workers",
-    *(name for name in Changes.__struct_fields__ if name not in {*_HEADS, *_KEYS, *_TASKS, *_MESSAGES}),
+    *(name for name in Changes.__struct_fields__ if name not in {*_HEADS, *_TASKS, *_MESSAGES}),
 )
 """What each part of a write is about: most batches need few of them. A field that is in no list is among the others."""
 _PAGE: Final = 10_000
@@ -73,22 +76,19 @@ _KEEP_DELIVERIES: Final = 24 * 3600 * 1_000_000
 def write(database: MemoryDatabase, changes: Changes, now: int) -> None:
     """All of it or nothing. Deletes come after inserts: a row made and finished in the same batch must not stay."""
     _check(database, changes)
-    if changes.keys or changes.audit:
-        check_keys(database, changes)
     _write_executions(database, changes)
     for execution_id, event in changes.events:
         database.events.setdefault(execution_id, {})[event.seq] = event
     database.workflow_keys.update(changes.workflow_keys)
-    if any(_of_keys(changes)):
-        write_keys(database, changes)
-        write_pauses(database, changes)
     if any(_of_tasks(changes)):
         _write_tasks(database, changes)
     if any(_of_messages(changes)):
         _write_messages(database, changes)
         _write_events(database, changes)
+    _write_rows(database, changes)
     if any(_of_others(changes)):
-        _write_rare(database, changes)
+        if changes.forget_messages_before is not None:
+            _forget_messages(database, changes.forget_messages_before)
         _bury(database, changes, now)
         write_deletions(database, changes)
     database.commits += 1
@@ -111,6 +111,9 @@ def _check(database: MemoryDatabase, changes: Changes) -> None:
         _check_new("timer", [(timer.execution_id, timer.timer_no) for timer in changes.new_timers], database.timers)
     if changes.new_subscriptions:
         _check_new("subscription", list(changes.new_subscriptions), database.subscriptions)
+    for record, rows in changes.rows.items():
+        if TABLES[record].spec.on_conflict == "refuse":
+            _check_new(record.__name__, [key for key, row in rows.items() if row is not None], database.rows[record])
     numbers: set[tuple[str, int]] = set()
     for execution_id, event in changes.events:
         known = database.events.get(execution_id)
@@ -199,6 +202,21 @@ def _turned(before: Execution, execution: Execution) -> Execution:
     return head
 
 
+def _write_rows(database: MemoryDatabase, changes: Changes) -> None:
+    for record, rows in changes.rows.items():
+        table, keep = database.rows[record], TABLES[record].spec.on_conflict == "keep"
+        for key, row in rows.items():
+            if row is None:
+                table.pop(key, None)
+            elif key not in table or not keep:
+                table[key] = copied(row)
+    for record, before in changes.forget_before.items():
+        table, age = database.rows[record], TABLES[record].spec.age or ""
+        old = sorted((getattr(row, age), key) for key, row in table.items() if getattr(row, age) < before)
+        for _, key in old[:_PAGE]:
+            del table[key]
+
+
 def _write_tasks(database: MemoryDatabase, changes: Changes) -> None:
     tasks, timers = database.tasks, database.timers
     for task in changes.new_tasks:
@@ -229,8 +247,6 @@ def _write_messages(database: MemoryDatabase, changes: Changes) -> None:
         database.last_id = max(database.last_id, changes.last_id)
     for key, promise in changes.promises.items():
         database.promises[key] = copied(promise)
-    for token in changes.tokens:
-        database.tokens.setdefault(token.token_hash, token)
     waits = database.subscriptions
     waits.update(changes.new_subscriptions)
     for number in changes.deleted_subscriptions:
@@ -248,37 +264,9 @@ def _write_events(database: MemoryDatabase, changes: Changes) -> None:
         database.published[number] = copied(event)
     for number in changes.deleted_published:
         database.published.pop(number, None)
-    for key, counted in changes.event_keys.items():
-        database.event_keys[key] = copied(counted)
-    for dead in changes.dead_events:
-        database.dead_events.setdefault(dead.id, dead)
-    for number in changes.exhumed_events:
-        database.dead_events.pop(number, None)
-    for at in [at for at in database.triggers if (at[0], at[2]) in changes.untriggered]:
-        del database.triggers[at]
-    for trigger in changes.triggers:
-        database.triggers[trigger.org, trigger.key, trigger.kind] = trigger
-
-
-def _write_rare(database: MemoryDatabase, changes: Changes) -> None:
-    for worker in changes.workers.values():
-        database.workers[worker.id] = copied(worker)
-    for session in changes.deleted_workers:
-        database.workers.pop(session, None)
-    for row in changes.definitions:
-        database.definitions[row.org, row.kind, row.version] = row
-    for at in changes.deleted_requests:
-        database.requests.pop(at, None)
-    for request in changes.requests:
-        database.requests[request.org, request.request_id] = request
-    if changes.forget_dead_before is not None:
-        old = sorted(
-            (dead.at, key) for key, dead in database.dead_events.items() if dead.at < changes.forget_dead_before
-        )
-        for _, key in old[:_PAGE]:
-            del database.dead_events[key]
-    if changes.forget_messages_before is not None:
-        _forget_messages(database, changes.forget_messages_before)
+    triggers = database.rows[TriggerRow]
+    for at in [at for at in triggers if (at[0], at[2]) in changes.untriggered]:
+        del triggers[at]
 
 
 def _forget_messages(database: MemoryDatabase, before: int) -> None:

@@ -23,6 +23,7 @@ from holdfast.testing.stores.listing import Listing
 from holdfast.testing.stores.loading import Loading
 from holdfast.testing.stores.messages import Promises, PublishedEvents, Subscriptions
 from holdfast.testing.stores.pauses import Pauses
+from holdfast.testing.stores.plain_tables import PlainTables
 from holdfast.testing.stores.reading import Reading
 from holdfast.testing.stores.sharing import Sharing
 from holdfast.testing.stores.task_output import TaskOutput
@@ -47,6 +48,7 @@ class StoreConformance(
     Keys,
     TaskOutput,
     Pauses,
+    PlainTables,
     Deletions,
 ):
     """Everything a store promises to the engine."""

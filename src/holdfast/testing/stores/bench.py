@@ -130,6 +130,12 @@ class Bench:
         """One transaction that makes these changes."""
         await self.run(LoadPlan(), lambda _: Changes(**changes))
 
+    async def put(self, *records: Any, **changes: Any) -> None:
+        """One transaction that writes these rows of plain tables, and makes these changes."""
+        made = Changes(**changes)
+        made.put(*records)
+        await self.run(LoadPlan(), lambda _: made)
+
     async def load(self, **plan: Any) -> Loaded:
         """One transaction that looks and changes nothing."""
         return await self.run(LoadPlan(**plan), lambda _: Changes())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.model.executions import DefinitionRow, RequestRow
+from holdfast.model.executions import DefinitionRow, RequestRow, WorkerRow
+from holdfast.model.keys import Deletion
 from holdfast.model.messages import DeadEvent, EventKeyRow, TriggerRow
 from holdfast.store.closed_pages import ClosedPage
 from holdfast.store.looks import ExecutionQuery
@@ -35,19 +36,20 @@ async def write_org(bench: Bench, org: str, first: int) -> None:
         "workflow_keys": {(org, execution.workflow_id): execution.id for execution in executions},
         "new_tasks": [a_task(execution) for execution in executions],
         "new_timers": [a_timer(execution) for execution in executions],
-        "workers": {f"w-{org}": a_worker(f"w-{org}", org=org)},
-        "definitions": [DefinitionRow(org=org, kind="k", version="1", build="b", registered_at=START)],
-        "requests": [RequestRow(org=org, request_id="r", fingerprint="f", answer=b"{}", created_at=START)],
-        "event_keys": {(org, "key"): EventKeyRow(org=org, key="key", retained=0, dropped=1)},
-        "dead_events": [DeadEvent(id=first, org=org, key="key", published_at=START, reason="expired", at=START)],
-        "triggers": [TriggerRow(org=org, key="key", kind="k", version="1", queue="default")],
-        "orgs": {org: an_org(org, audit_seq=1)},
-        "new_orgs": {org},
-        "keys": {an_id(first): a_key(first, org)},
-        "audit": [an_act(1, org)],
-        "pauses": {a_pause(org=org).key: a_pause(org=org)},
     }
-    await bench.write(**changes)
+    await bench.put(
+        a_worker(f"w-{org}", org=org),
+        DefinitionRow(org=org, kind="k", version="1", build="b", registered_at=START),
+        RequestRow(org=org, request_id="r", fingerprint="f", answer=b"{}", created_at=START),
+        EventKeyRow(org=org, key="key", retained=0, dropped=1),
+        DeadEvent(id=first, org=org, key="key", published_at=START, reason="expired", at=START),
+        TriggerRow(org=org, key="key", kind="k", version="1", queue="default"),
+        an_org(org, audit_seq=1),
+        a_key(first, org),
+        an_act(1, org),
+        a_pause(org=org),
+        **changes,
+    )
 
 
 async def purge(bench: Bench, org: str, page: int) -> int:
@@ -102,20 +104,21 @@ class Deletions:
             executions={an_id(1)},
             tasks={(an_id(1), 1)},
             workflow_keys={(ORG, "order-1")},
-            workers={f"w-{ORG}"},
-            definitions={(ORG, "k")},
+            rows={WorkerRow: {f"w-{ORG}"}},
+            groups={DefinitionRow: {(ORG, "k")}},
         )
-        found = (loaded.executions, loaded.tasks, loaded.workflow_keys, loaded.workers, loaded.definitions)
+        found = (loaded.executions, loaded.tasks, loaded.workflow_keys)
         assert not any(found), found
+        assert (loaded.rows, loaded.groups) == ({WorkerRow: {}}, {DefinitionRow: {(ORG, "k"): []}})
 
     async def test_what_is_to_be_removed_is_listed_until_it_is_done(self, open_store: OpenStore) -> None:
         """Asked for twice, it counts from the first time."""
         bench = await Bench.opened(open_store)
-        await bench.write(deletions={ORG: START, OTHER_ORG: START + 1})
-        await bench.write(deletions={ORG: START + 9})
+        await bench.put(Deletion(org=ORG, since_at=START), Deletion(org=OTHER_ORG, since_at=START + 1))
+        await bench.put(Deletion(org=ORG, since_at=START + 9))
         assert await bench.store.deletions() == [(ORG, START), (OTHER_ORG, START + 1)]
 
-        await bench.write(finished_deletions=[ORG])
+        await bench.write(rows={Deletion: {ORG: None}})
         assert await bench.store.deletions() == [(OTHER_ORG, START + 1)]
         assert not await bench.store.holds_any(ORG)
 

@@ -117,7 +117,7 @@ class Deliveries:
             a_delivery(4, done_at=START + 9),
             a_delivery(5),
         ]
-        await bench.write(deliveries={delivery.id: delivery for delivery in deliveries}, requests=[request])
+        await bench.put(request, deliveries={delivery.id: delivery for delivery in deliveries})
 
         await bench.write(forget_messages_before=START + day + 1)
 

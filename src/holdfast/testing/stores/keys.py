@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any
 from unittest import SkipTest
 
@@ -53,8 +54,8 @@ def an_act(seq: int, org: str = ORG) -> AuditRow:
     )
 
 
-async def write_orgs(bench: Bench, *slugs: str, **changes: Any) -> None:
-    await bench.write(orgs={slug: an_org(slug) for slug in slugs}, new_orgs=set(slugs), **changes)
+async def write_orgs(bench: Bench, *slugs: str, rows: Iterable[Any] = ()) -> None:
+    await bench.put(*map(an_org, slugs), *rows)
 
 
 class Keys:
@@ -64,22 +65,21 @@ class Keys:
         """Every field of it, and of its org; what is not there is not in the answer."""
         bench = await Bench.opened(open_store)
         org = an_org(closed_at=START + 9, audit_seq=3, audit_digest="ab")
-        await bench.write(orgs={ORG: org}, new_orgs={ORG}, keys={an_id(1): a_full_key()})
+        await bench.put(org, a_full_key())
 
-        loaded = await bench.load(orgs={ORG, "nobody"}, keys={an_id(1), an_id(2)})
-        assert loaded.orgs == {ORG: org}
-        assert loaded.keys == {an_id(1): a_full_key()}
+        loaded = await bench.load(rows={Org: {ORG, "nobody"}, ApiKey: {an_id(1), an_id(2)}})
+        assert loaded.rows == {Org: {ORG: org}, ApiKey: {an_id(1): a_full_key()}}
 
     async def test_a_key_is_changed_whole(self, open_store: OpenStore) -> None:
         """From a bare one to one with every field, and back."""
         bench = await Bench.opened(open_store)
         bare = a_key()
-        await write_orgs(bench, ORG, keys={bare.id: bare})
+        await write_orgs(bench, ORG, rows=[bare])
         full = replace(a_full_key(), created_by=None)
-        await bench.write(keys={bare.id: full})
+        await bench.put(full)
         assert await bench.store.key(ORG, bare.id) == full
 
-        await bench.write(keys={bare.id: bare})
+        await bench.put(bare)
         assert await bench.store.key(ORG, bare.id) == bare
 
     async def test_an_org_is_changed(self, open_store: OpenStore) -> None:
@@ -87,7 +87,7 @@ class Keys:
         bench = await Bench.opened(open_store)
         await write_orgs(bench, ORG)
         changed = an_org(closed_at=START + 1, audit_seq=2, audit_digest="cd")
-        await bench.write(orgs={ORG: changed})
+        await bench.run(LoadPlan(rows={Org: {ORG}}), lambda _: Changes(rows={Org: {ORG: changed}}))
 
         assert await bench.store.org(ORG) == changed
         assert await bench.store.org(OTHER_ORG) is None
@@ -96,7 +96,7 @@ class Keys:
         """With its org; whether it still counts is not the store's business."""
         bench = await Bench.opened(open_store)
         key = a_full_key()
-        await write_orgs(bench, ORG, OTHER_ORG, keys={key.id: key, an_id(2): a_key(2, OTHER_ORG)})
+        await write_orgs(bench, ORG, OTHER_ORG, rows=[key, a_key(2, OTHER_ORG)])
 
         assert await bench.store.key_by_hash(key.hash) == (key, an_org())
         assert await bench.store.key_by_hash(key.old_hash or "") == (key, an_org())
@@ -107,8 +107,8 @@ class Keys:
     async def test_keys_are_listed_by_org_the_newest_first(self, open_store: OpenStore) -> None:
         """In pages; nobody sees another org's."""
         bench = await Bench.opened(open_store)
-        keys = {an_id(n): a_key(n) for n in (1, 2, 3)}
-        await write_orgs(bench, ORG, OTHER_ORG, keys=keys | {an_id(4): a_key(4, OTHER_ORG)})
+        keys = [a_key(n) for n in (1, 2, 3)]
+        await write_orgs(bench, ORG, OTHER_ORG, rows=[*keys, a_key(4, OTHER_ORG)])
 
         page = await bench.store.keys(ORG, None, 2)
         assert [key.id for key in page] == [an_id(3), an_id(2)]
@@ -122,7 +122,7 @@ class Keys:
         await write_orgs(bench, ORG)
         assert await bench.store.any_keys() is False
 
-        await bench.write(keys={an_id(1): a_key(revoked_at=START)})
+        await bench.put(a_key(revoked_at=START))
         assert await bench.store.any_keys() is True
 
     async def test_orgs_are_listed_by_slug(self, open_store: OpenStore) -> None:
@@ -136,7 +136,7 @@ class Keys:
     async def test_acts_are_listed_by_org_the_newest_first(self, open_store: OpenStore) -> None:
         """As they were written, in pages."""
         bench = await Bench.opened(open_store)
-        await write_orgs(bench, ORG, OTHER_ORG, audit=[an_act(1), an_act(2), an_act(3), an_act(1, OTHER_ORG)])
+        await write_orgs(bench, ORG, OTHER_ORG, rows=[an_act(1), an_act(2), an_act(3), an_act(1, OTHER_ORG)])
 
         assert await bench.store.audit(ORG, None, 2) == [an_act(3), an_act(2)]
         assert await bench.store.audit(ORG, 2, 10) == [an_act(1)]
@@ -146,9 +146,9 @@ class Keys:
     async def test_what_was_recorded_is_not_replaced(self, open_store: OpenStore) -> None:
         """A second act of the same number is refused, with everything that came with it."""
         bench = await Bench.opened(open_store)
-        await write_orgs(bench, ORG, audit=[an_act(1)])
+        await write_orgs(bench, ORG, rows=[an_act(1)])
         forged = replace(an_act(1), actor="somebody else")
-        forging = bench.write(audit=[forged], keys={an_id(1): a_key()})
+        forging = bench.put(forged, a_key())
         (refusal,) = await asyncio.gather(forging, return_exceptions=True)
         assert isinstance(refusal, Exception)
         assert await bench.store.audit(ORG, None, 10) == [an_act(1)]
@@ -161,12 +161,12 @@ class Keys:
         benches = [await Bench.opened(open_store), await Bench.opened(open_store)]
 
         def add(loaded: Loaded) -> Changes:
-            org = loaded.orgs.get(ORG, an_org())
-            after = replace(org, audit_seq=org.audit_seq + 1)
-            new = set() if ORG in loaded.orgs else {ORG}
-            return Changes(orgs={ORG: after}, new_orgs=new, audit=[an_act(after.audit_seq)])
+            org = loaded.row(Org, ORG) or an_org()
+            changes, after = Changes(), replace(org, audit_seq=org.audit_seq + 1)
+            changes.put(after, an_act(after.audit_seq))
+            return changes
 
-        plans = [bench.run(LoadPlan(orgs={ORG}), add) for bench in benches for _ in range(10)]
+        plans = [bench.run(LoadPlan(rows={Org: {ORG}}), add) for bench in benches for _ in range(10)]
         await asyncio.gather(*plans)
         acts = await benches[0].store.audit(ORG, None, 100)
         assert [act.seq for act in acts] == list(range(20, 0, -1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.model import events as ev
 from holdfast.model.events import HistoryEvent
-from holdfast.model.executions import DefinitionRow, Ready, RequestRow, TimerRow
+from holdfast.model.executions import DefinitionRow, Ready, RequestRow, TimerRow, WorkerRow
 from holdfast.testing.stores.bench import START, Bench, OpenStore
 from holdfast.testing.stores.records import ORG, OTHER_ORG, a_task, a_timer, a_worker, an_execution, an_id
 
@@ -35,16 +35,17 @@ class Loading:
             workflow_keys={(ORG, "x")},
             tasks={(an_id(1), 1)},
             timers={(an_id(1), 1)},
-            requests={(ORG, "r")},
-            workers={"w"},
-            definitions={(ORG, "k")},
+            rows={RequestRow: {(ORG, "r")}, WorkerRow: {"w"}},
+            groups={DefinitionRow: {(ORG, "k")}},
             held_by={"w"},
             expired_workers=True,
             due_timers=5,
             due_tasks=5,
         )
 
-        assert loaded == type(loaded)(now=START)
+        empty = type(loaded)(now=START)
+        empty.rows, empty.groups = {RequestRow: {}, WorkerRow: {}}, {DefinitionRow: {(ORG, "k"): []}}
+        assert loaded == empty
 
     async def test_calls_after_a_number(self, open_store: OpenStore) -> None:
         """Signals and updates of one execution, in order; nothing else, and nothing of others."""
@@ -134,12 +135,12 @@ class Loading:
         """A lease that ends now has ended; those who live keep theirs."""
         bench = await Bench.opened(open_store)
         await two_holders(bench, "dead", "alive")
-        await bench.write(workers={"dead": a_worker("dead", START + 5), "alive": a_worker("alive", START + 6)})
+        await bench.put(a_worker("dead", START + 5), a_worker("alive", START + 6))
         bench.now = START + 5
 
         loaded = await bench.load(expired_workers=True)
         assert loaded.expired_workers == ["dead"]
-        assert loaded.workers == {"dead": a_worker("dead", START + 5)}
+        assert loaded.rows[WorkerRow] == {"dead": a_worker("dead", START + 5)}
         assert (loaded.held_turns, loaded.held_tasks) == ([an_id(1)], [(an_id(1), 1)])
         assert loaded.tasks.keys() == {(an_id(1), 1)}
         assert loaded.executions.keys() == {an_id(1)}
@@ -161,11 +162,11 @@ class Loading:
             DefinitionRow(org=org, kind=kind, version=version, build="b", registered_at=START)
             for org, kind, version in ((ORG, "k", "1"), (ORG, "k", "2"), (ORG, "other", "1"), (OTHER_ORG, "k", "3"))
         ]
-        await bench.write(definitions=rows)
+        await bench.put(*rows)
 
         for _ in range(2):
-            loaded = await bench.load(definitions={(ORG, "k"), (ORG, "none")})
-            assert loaded.definitions == {(ORG, "k"): rows[:2]}
+            loaded = await bench.load(groups={DefinitionRow: {(ORG, "k"), (ORG, "none")}})
+            assert loaded.groups == {DefinitionRow: {(ORG, "k"): rows[:2], (ORG, "none"): []}}
 
     async def test_requests_are_scoped_by_org(self, open_store: OpenStore) -> None:
         """Two orgs may use the same request id."""
@@ -174,6 +175,6 @@ class Loading:
             RequestRow(org=org, request_id="r", fingerprint=org, answer=b"", created_at=START)
             for org in (ORG, OTHER_ORG)
         ]
-        await bench.write(requests=rows)
+        await bench.put(*rows)
 
-        assert (await bench.load(requests={(ORG, "r")})).requests == {(ORG, "r"): rows[0]}
+        assert (await bench.load(rows={RequestRow: {(ORG, "r")}})).rows[RequestRow] == {(ORG, "r"): rows[0]}

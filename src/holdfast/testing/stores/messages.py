@@ -143,18 +143,20 @@ class Promises:
         execution = an_execution()
         for_promise = TokenRow(token_hash="p", org=ORG, execution_id=execution.id, promise="answer")  # noqa: S106
         for_task = TokenRow(token_hash="t", org=ORG, execution_id=execution.id, task_no=1, attempt=2)  # noqa: S106
-        await bench.write(
+        await bench.put(
+            for_promise,
+            for_task,
             new_executions=[execution],
             new_tasks=[a_task(execution)],
             promises={(execution.id, "answer"): a_promise()},
-            tokens=[for_promise, for_task, for_promise],
         )
+        await bench.put(for_promise)
 
-        loaded = await bench.load(tokens={"p"})
-        assert loaded.tokens == {"p": for_promise}
+        loaded = await bench.load(rows={TokenRow: {"p"}})
+        assert loaded.rows == {TokenRow: {"p": for_promise}}
         assert list(loaded.promises) == [(execution.id, "answer")]
-        loaded = await bench.load(tokens={"t", "unknown"})
-        assert loaded.tokens == {"t": for_task}
+        loaded = await bench.load(rows={TokenRow: {"t", "unknown"}})
+        assert loaded.rows == {TokenRow: {"t": for_task}}
         assert list(loaded.tasks) == [(execution.id, 1)]
         assert list(loaded.executions) == [execution.id]
 
@@ -448,17 +450,13 @@ class PublishedEvents:
             TriggerRow(org=ORG, key="paid", kind="k", version="2", queue="q", where="input.a == 1"),
             TriggerRow(org=ORG, key="billed", kind="k", version="1", queue="default"),
         ]
-        await bench.write(
-            published={number: a_kept_event(number) for number in (1, 2, 3, 4)},
-            event_keys={(ORG, "paid"): counted},
-            triggers=triggers,
-        )
+        await bench.put(counted, *triggers, published={number: a_kept_event(number) for number in (1, 2, 3, 4)})
 
         plan: dict[str, Any] = {"event_keys": {(ORG, "paid"), (ORG, "x")}, "matches": [a_match(EVENT, "paid")]}
         loaded = await bench.load(**plan, retained_per_key=3)
 
-        assert loaded.event_keys == {(ORG, "paid"): counted}
-        assert loaded.triggers == {(ORG, "paid"): [triggers[0]]}
+        assert loaded.rows == {EventKeyRow: {(ORG, "paid"): counted}}
+        assert loaded.group(TriggerRow, ORG, "paid") == [triggers[0]]
         assert [event.id for event in loaded.oldest[ORG, "paid"]] == [1, 2]
         assert (await bench.load(**plan, retained_per_key=5)).oldest == {}
         assert await bench.store.event_key(ORG, "paid") == counted
@@ -469,21 +467,21 @@ class PublishedEvents:
         bench = await Bench.opened(open_store)
         events = [a_kept_event(number, expires_at=START + at) for number, at in ((1, 9), (2, -1), (3, 0), (4, 1))]
         counted = EventKeyRow(org=ORG, key="paid", retained=4)
-        await bench.write(published={event.id: event for event in events}, event_keys={(ORG, "paid"): counted})
+        await bench.put(counted, published={event.id: event for event in events})
 
         loaded = await bench.load(expired_events=10)
 
         assert [event.id for event in loaded.expired_events] == [2, 3]
-        assert loaded.event_keys == {(ORG, "paid"): counted}
+        assert loaded.rows == {EventKeyRow: {(ORG, "paid"): counted}}
         assert [event.id for event in (await bench.load(expired_events=1)).expired_events] == [2]
 
     async def test_kept_and_dead_events_are_read_newest_first(self, open_store: OpenStore) -> None:
         """Of an org, of a key, below a number, up to a limit."""
         bench = await Bench.opened(open_store)
         keys = ("paid", "billed", "paid")
-        await bench.write(
+        await bench.put(
+            *(a_dead_event(number, key=key, data=_DATA) for number, key in enumerate(keys, 1)),
             published={number: a_kept_event(number, key=key) for number, key in enumerate(keys, 1)},
-            dead_events=[a_dead_event(number, key=key, data=_DATA) for number, key in enumerate(keys, 1)],
         )
 
         for read in (bench.store.published, bench.store.dead_events):
@@ -496,8 +494,9 @@ class PublishedEvents:
         """Stored whole, found by number, and gone when it is published again."""
         bench = await Bench.opened(open_store)
         dead = a_dead_event(3, data=_DATA, correlation="c", reason="dropped", at=START + 4)
-        await bench.write(dead_events=[dead, dead])
-        assert plain((await bench.load(dead_events={3, 4})).dead_events[3]) == plain(dead)
+        await bench.put(dead)
+        await bench.put(dead)
+        assert plain((await bench.load(rows={DeadEvent: {3, 4}})).rows[DeadEvent][3]) == plain(dead)
 
-        await bench.write(exhumed_events=[3])
-        assert (await bench.load(dead_events={3})).dead_events == {}
+        await bench.write(rows={DeadEvent: {3: None}})
+        assert (await bench.load(rows={DeadEvent: {3}})).rows == {DeadEvent: {}}

@@ -1,10 +1,10 @@
-"""What is paused: written whole, listed for all orgs, gone with its worker."""
+"""What is paused: written whole, listed for all orgs."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from holdfast.model.executions import WorkerRow
+from holdfast.model.keys import Org
 from holdfast.model.pauses import Pausable, Pause, PauseMode
 from holdfast.testing.stores.bench import START, Bench, OpenStore
 from holdfast.testing.stores.records import ORG, OTHER_ORG
@@ -20,7 +20,7 @@ def a_stopped_worker(name: str, **fields: Any) -> Pause:
 
 
 async def write_all(bench: Bench, *pauses: Pause) -> None:
-    await bench.write(pauses={pause.key: pause for pause in pauses})
+    await bench.put(*pauses)
 
 
 class Pauses:
@@ -31,8 +31,8 @@ class Pauses:
         await write_all(bench, drained, a_pause())
 
         nobody = (OTHER_ORG, Pausable.QUEUE, "default")
-        loaded = await bench.load(orgs={ORG}, pauses={drained.key, nobody})
-        assert loaded.pauses == {drained.key: drained}
+        loaded = await bench.load(rows={Org: {ORG}, Pause: {drained.key, nobody}})
+        assert loaded.rows[Pause] == {drained.key: drained}
 
     async def test_a_pause_is_changed_whole(self, open_store: OpenStore) -> None:
         """One that was paused may be drained."""
@@ -54,14 +54,5 @@ class Pauses:
         """And nothing else; a key that is not paused may be named."""
         bench = await Bench.opened(open_store)
         await write_all(bench, a_pause("a"), a_pause("b"), a_pause("a", OTHER_ORG))
-        await bench.write(deleted_pauses=[a_pause("a").key, a_pause("c").key])
+        await bench.write(rows={Pause: {a_pause("a").key: None, a_pause("c").key: None}})
         assert await bench.store.pauses() == sorted([a_pause("b"), a_pause("a", OTHER_ORG)], key=lambda p: p.key)
-
-    async def test_the_pause_of_a_worker_ends_with_it(self, open_store: OpenStore) -> None:
-        """A queue that happens to have its name stays paused; so does one that takes its place in the same batch."""
-        bench = await Bench.opened(open_store)
-        row = WorkerRow(id="w1", org=ORG, host="h", pid=1, started_at=START, lease_until_at=START)
-        await bench.write(workers={"w1": row}, pauses={p.key: p for p in (a_stopped_worker("w1"), a_pause("w1"))})
-        heir = a_stopped_worker("w2")
-        await bench.write(deleted_workers=["w1"], pauses={heir.key: heir})
-        assert await bench.store.pauses() == [a_pause("w1"), heir]

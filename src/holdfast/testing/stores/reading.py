@@ -41,7 +41,7 @@ class Reading:
         ]
         old, young = a_worker("w-1", started_at=START), a_worker("w-2", started_at=START + 1)
         other = a_worker("w-3", org=OTHER_ORG)
-        await bench.write(definitions=made, workers={row.id: row for row in (old, young, other)})
+        await bench.put(*made, old, young, other)
 
         store = bench.store
         assert await store.definitions(ORG, 10) == [made[2], made[1], made[0]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from holdfast.model.events import EVENT_TYPES, HistoryEvent, SignalReceived, TimerFired
-from holdfast.model.executions import DeadLetter, DefinitionRow, Execution, Ready, RequestRow, State
+from holdfast.model.executions import DeadLetter, DefinitionRow, Execution, Ready, RequestRow, State, WorkerRow
 from holdfast.model.values import Wait
 from holdfast.store.protocol import Changes, LoadPlan
 from holdfast.testing.stores.bench import START, Bench, Decide, OpenStore
@@ -178,22 +178,23 @@ class Writing:
         """Deleting a task, a timer or a worker removes that one."""
         bench = await Bench.opened(open_store)
         execution = an_execution()
-        await bench.write(
+        await bench.put(
+            a_worker("w-1"),
+            a_worker("w-2"),
             new_executions=[execution],
             new_tasks=[a_task(execution, number) for number in (1, 2, 3)],
             new_timers=[a_timer(execution, number) for number in (1, 2, 3)],
-            workers={"w-1": a_worker("w-1"), "w-2": a_worker("w-2")},
         )
         await bench.write(
             deleted_tasks=[(execution.id, 1), (execution.id, 3)],
             deleted_timers=[(execution.id, 2)],
-            deleted_workers=["w-1"],
+            rows={WorkerRow: {"w-1": None}},
         )
 
         assert [task.task_no for task in await bench.store.tasks(ORG, execution.id)] == [2]
         assert [timer.timer_no for timer in await bench.store.timers(ORG, execution.id)] == [1, 3]
-        loaded = await bench.load(workers={"w-1", "w-2"}, tasks={(execution.id, 1)})
-        assert (set(loaded.workers), loaded.tasks) == ({"w-2"}, {})
+        loaded = await bench.load(rows={WorkerRow: {"w-1", "w-2"}}, tasks={(execution.id, 1)})
+        assert (set(loaded.rows[WorkerRow]), loaded.tasks) == ({"w-2"}, {})
 
     async def test_rows_made_and_deleted_at_once_do_not_stay(self, open_store: OpenStore) -> None:
         """Within a batch deletes come after inserts."""
@@ -246,14 +247,18 @@ class Writing:
         old = DefinitionRow(org=ORG, kind="k", version="1", build="b1", registered_at=START)
         new = DefinitionRow(org=ORG, kind="k", version="1", build="b2", registered_at=START + 1)
         request = RequestRow(org=ORG, request_id="r", fingerprint="f", answer=b"\x00\xff{}", created_at=START)
-        await bench.write(workers={"w-1": a_worker()}, definitions=[old], requests=[request])
-        await bench.load(definitions={(ORG, "k")})
-        await bench.write(workers={"w-1": a_worker(lease_until_at=START + 60)}, definitions=[new])
+        await bench.put(a_worker(), old, request)
+        await bench.load(groups={DefinitionRow: {(ORG, "k")}})
+        await bench.put(a_worker(lease_until_at=START + 60), new)
 
-        loaded = await bench.load(workers={"w-1"}, definitions={(ORG, "k")}, requests={(ORG, "r")})
-        assert loaded.workers == {"w-1": a_worker(lease_until_at=START + 60)}
-        assert loaded.definitions == {(ORG, "k"): [new]}
-        assert loaded.requests == {(ORG, "r"): request}
+        loaded = await bench.load(
+            rows={WorkerRow: {"w-1"}, RequestRow: {(ORG, "r")}}, groups={DefinitionRow: {(ORG, "k")}}
+        )
+        assert loaded.rows == {
+            WorkerRow: {"w-1": a_worker(lease_until_at=START + 60)},
+            RequestRow: {(ORG, "r"): request},
+        }
+        assert loaded.groups == {DefinitionRow: {(ORG, "k"): [new]}}
 
     async def test_expired_requests_are_found_the_oldest_first(self, open_store: OpenStore) -> None:
         """Those whose time is over; one that has started an execution, when that has been closed for its time to
@@ -281,7 +286,7 @@ class Writing:
                 ("gone", 4, "no such execution"),
             ]
         ]
-        await bench.write(requests=rows, new_executions=[closed, running])
+        await bench.put(*rows, new_executions=[closed, running])
 
         async def found_at(after: int, limit: int = 9) -> list[str]:
             bench.now = START + after
@@ -299,10 +304,15 @@ class Writing:
         bench = await Bench.opened(open_store)
         old = [RequestRow(org=ORG, request_id=name, fingerprint="old", answer=b"", created_at=START) for name in "ab"]
         new = RequestRow(org=ORG, request_id="b", fingerprint="new", answer=b"", created_at=START)
-        await bench.write(requests=old)
-        await bench.write(requests=[new], deleted_requests=[(ORG, "a"), (ORG, "b")])
+        await bench.put(*old)
+        changes = Changes()
+        changes.drop(RequestRow, (ORG, "a"), (ORG, "b"))
+        changes.put(new)
+        found = await bench.run(LoadPlan(rows={RequestRow: {(ORG, "a"), (ORG, "b")}}), lambda _: changes)
+        assert len(found.rows[RequestRow]) == 2
 
-        assert (await bench.load(requests={(ORG, "a"), (ORG, "b")})).requests == {(ORG, "b"): new}
+        loaded = await bench.load(rows={RequestRow: {(ORG, "a"), (ORG, "b")}})
+        assert loaded.rows == {RequestRow: {(ORG, "b"): new}}
 
     async def test_bury_makes_dead_letters_of_later_signals(self, open_store: OpenStore) -> None:
         """Signals after the number, including those of the same batch; other events, and letters already written,

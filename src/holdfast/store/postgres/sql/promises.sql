@@ -23,17 +23,6 @@ DELETE FROM holdfast_promises AS p USING (
     ORDER BY expires_at LIMIT $2::bigint FOR UPDATE SKIP LOCKED) AS old
 WHERE p.execution_id = old.execution_id AND p.name = old.name;
 
--- name: insert_tokens
--- What tokens stand for.
-INSERT INTO holdfast_tokens (token_hash, org, execution_id, promise, task_no, attempt)
-SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[])
-ON CONFLICT DO NOTHING;
-
--- name: tokens
--- Tokens by their hash.
-SELECT token_hash, org, execution_id, promise, task_no, attempt FROM holdfast_tokens
-WHERE token_hash = ANY ($1::text[]);
-
 -- name: of_execution
 -- All promises of one execution.
 SELECT execution_id, name, org, promise_no, state, created_at, value, failure, settled_at, settled_by, event_key,

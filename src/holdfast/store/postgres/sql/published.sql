@@ -49,51 +49,10 @@ ORDER BY wanted.no, p.id;
 -- Events whose time is over.
 SELECT id, org, key FROM holdfast_published WHERE expires_at <= $1::bigint ORDER BY expires_at LIMIT $2::bigint;
 
--- name: keys
--- How many events these keys keep.
-SELECT k.org, k.key, k.retained, k.dropped FROM unnest($1::text[], $2::text[]) AS wanted (org, key)
-JOIN holdfast_event_keys AS k ON k.org = wanted.org AND k.key = wanted.key;
-
--- name: upsert_keys
-INSERT INTO holdfast_event_keys (org, key, retained, dropped)
-SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[])
-ON CONFLICT (org, key) DO UPDATE SET retained = excluded.retained, dropped = excluded.dropped;
-
--- name: bury
--- Events nobody has got.
-INSERT INTO holdfast_dead_events (id, org, key, data, published_at, correlation, reason, at)
-SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[],
-    $8::bigint[])
-ON CONFLICT DO NOTHING;
-
--- name: dead_by_id
--- Some of them.
-SELECT id, org, key, data, published_at, correlation, reason, at FROM holdfast_dead_events
-WHERE id = ANY ($1::bigint[]);
-
--- name: forget_dead
--- Dead events that nobody has asked for in all this time.
-DELETE FROM holdfast_dead_events WHERE id = ANY (ARRAY (
-    SELECT id FROM holdfast_dead_events WHERE at < $1::bigint ORDER BY at LIMIT $2::bigint FOR UPDATE SKIP LOCKED));
-
--- name: exhume
--- No longer dead.
-DELETE FROM holdfast_dead_events WHERE id = ANY ($1::bigint[]);
-
--- name: triggers
--- Workflows that events of these keys start.
-SELECT t.org, t.key, t.kind, t.version, t.queue, t.filter FROM unnest($1::text[], $2::text[]) AS wanted (org, key)
-JOIN holdfast_event_triggers AS t ON t.org = wanted.org AND t.key = wanted.key;
-
 -- name: delete_triggers
 -- What workflow kinds were started by, before they are registered anew.
 DELETE FROM holdfast_event_triggers AS t USING unnest($1::text[], $2::text[]) AS n (org, kind)
 WHERE t.org = n.org AND t.kind = n.kind;
-
--- name: upsert_triggers
-INSERT INTO holdfast_event_triggers (org, key, kind, version, queue, filter)
-SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
-ON CONFLICT (org, key, kind) DO UPDATE SET version = excluded.version, queue = excluded.queue, filter = excluded.filter;
 
 -- name: page
 -- Kept events of an org, the newest first.
@@ -104,17 +63,3 @@ FROM holdfast_published WHERE org = $1::text AND id < $2::bigint ORDER BY id DES
 -- Kept events of a key, the newest first.
 SELECT id, org, key, data, published_at, expires_at, correlation, created_before, consume, delivered
 FROM holdfast_published WHERE org = $1::text AND key = $4::text AND id < $2::bigint ORDER BY id DESC LIMIT $3::bigint;
-
--- name: dead
--- Events nobody has got, the newest first.
-SELECT id, org, key, data, published_at, correlation, reason, at FROM holdfast_dead_events
-WHERE org = $1::text AND id < $2::bigint ORDER BY id DESC LIMIT $3::bigint;
-
--- name: dead_of_key
--- Events of a key nobody has got, the newest first.
-SELECT id, org, key, data, published_at, correlation, reason, at FROM holdfast_dead_events
-WHERE org = $1::text AND key = $4::text AND id < $2::bigint ORDER BY id DESC LIMIT $3::bigint;
-
--- name: key
--- How many events a key keeps.
-SELECT retained, dropped FROM holdfast_event_keys WHERE org = $1::text AND key = $2::text;

@@ -1,18 +1,3 @@
--- name: upsert
--- Worker sessions that came or renewed their lease.
-INSERT INTO holdfast_workers (id, org, host, pid, started_at, lease_until_at)
-SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[])
-ON CONFLICT (id) DO UPDATE SET lease_until_at = excluded.lease_until_at;
-
--- name: delete
--- Worker sessions that ended.
-DELETE FROM holdfast_workers WHERE id = ANY ($1::text[]);
-
--- name: by_id
--- Worker sessions by id; whoever wants to end one waits.
-SELECT id, org, host, pid, started_at, lease_until_at FROM holdfast_workers WHERE id = ANY ($1::text[])
-ORDER BY id FOR NO KEY UPDATE;
-
 -- name: expired
 -- Worker sessions whose lease has run out, and that nobody else is about to end.
 SELECT id, org, host, pid, started_at, lease_until_at FROM holdfast_workers WHERE lease_until_at <= $1::bigint
@@ -40,8 +25,3 @@ ORDER BY h.worker;
 UPDATE holdfast_workers AS w SET lease_until_at = greatest(w.lease_until_at, now.at + $2::bigint)
 FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS at) AS now
 WHERE w.id = $1::text AND w.lease_until_at > now.at RETURNING true;
-
--- name: of_org
--- The worker sessions of an org, the youngest first.
-SELECT id, org, host, pid, started_at, lease_until_at FROM holdfast_workers WHERE org = $1::text
-ORDER BY started_at DESC, id LIMIT $2::bigint;

@@ -24,13 +24,3 @@ FROM holdfast_promises WHERE execution_id = ? AND org = ? ORDER BY promise_no, n
 -- name: forget
 -- Settlements that came early, for promises that nobody has made.
 DELETE FROM holdfast_promises WHERE promise_no = 0 AND expires_at <= ?;
-
--- name: insert_tokens
--- What tokens stand for.
-INSERT INTO holdfast_tokens (token_hash, org, execution_id, promise, task_no, attempt)
-VALUES /*row*/(?, ?, ?, ?, ?, ?)/*end*/ ON CONFLICT DO NOTHING;
-
--- name: tokens
--- Tokens by their hash.
-SELECT token_hash, org, execution_id, promise, task_no, attempt FROM holdfast_tokens
-WHERE token_hash IN (VALUES /*row*/(?)/*end*/);
