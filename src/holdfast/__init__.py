@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from holdfast.frontends.python.info import WorkflowInfo
     from holdfast.frontends.python.messages import PromiseFuture
     from holdfast.frontends.python.saga import Saga
-    from holdfast.frontends.python.task_context import TaskContext, TaskInfo
     from holdfast.frontends.python.triggers import On
     from holdfast.model.executions import Status
     from holdfast.model.keys import Role
     from holdfast.model.messages import PromiseState
     from holdfast.model.values import Delivery, IfClosed, IfRunning, ParentClose, RetryPolicy
+    from holdfast.worker.task_context import TaskContext, TaskInfo
 
 _HOMES = {
     "Broadcast": "holdfast.client.broadcasts",
@@ -98,9 +98,9 @@ _HOMES = {
     "SyncUpdateHandle": "holdfast.client.sync",
     "SyncWorkflowHandle": "holdfast.client.sync",
     "TaskChunk": "holdfast.client.task_output",
-    "TaskContext": "holdfast.frontends.python.task_context",
+    "TaskContext": "holdfast.worker.task_context",
     "TaskHandle": "holdfast.client.tasks",
-    "TaskInfo": "holdfast.frontends.python.task_context",
+    "TaskInfo": "holdfast.worker.task_context",
     "TaskOutput": "holdfast.client.task_output",
     "TaskPage": "holdfast.client.tasks",
     "TaskUpdate": "holdfast.client.task_output",

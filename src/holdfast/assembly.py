@@ -24,9 +24,9 @@ from holdfast.engine.observing import CommitMeters, CommitTraces, Observer, obse
 from holdfast.engine.scraping import MetricsPage
 from holdfast.errors import EngineStopped, ExecutionNotFound, InvalidDatabaseUrl, InvalidServer
 from holdfast.explaining.explanations import LocalExplanations
-from holdfast.frontends.python.definitions import Registry
 from holdfast.model.executions import Status
 from holdfast.model.tokens import execution_key
+from holdfast.replay.registry import Registry
 from holdfast.secret_key import secret_key
 from holdfast.services.clockwork import Clockwork
 from holdfast.services.deletions import Deletions

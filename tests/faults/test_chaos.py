@@ -20,9 +20,9 @@ import asyncpg
 import pytest
 
 from holdfast import Engine, Status
-from holdfast.frontends.python.definitions import Registry
 from holdfast.model.events import encode_body
 from holdfast.model.executions import Execution
+from holdfast.replay.registry import Registry
 from holdfast.testing.histories import export_history
 from holdfast.testing.invariants import Record, Violation, check
 from holdfast.testing.mutants import VARIABLE

@@ -16,13 +16,13 @@ import msgspec
 
 from holdfast import Engine
 from holdfast.frontends.python.definitions import workflow_definition
-from holdfast.frontends.python.program import program_maker
 from holdfast.model import commands as c
 from holdfast.model import events as e
 from holdfast.model.tokens import execution_key
 from holdfast.replay.journal import COMMAND_EVENTS, RECORDED_AS
 from holdfast.replay.machine import Machine
 from holdfast.replay.program import TurnResult
+from holdfast.testing.histories import program_maker
 from tests.conftest import SECRET
 
 Events = Sequence[e.HistoryEvent]

@@ -15,9 +15,9 @@ import pytest
 
 from holdfast import WorkflowContext, workflow
 from holdfast.errors import DeterminismError
-from holdfast.frontends.python.definitions import Registry
 from holdfast.model import commands as c
 from holdfast.model import events as e
+from holdfast.replay.registry import Registry
 from holdfast.testing import StoredHistory, export_history, load_history, replay
 from tests.replay import corpus
 from tests.replay.recorder import FOLDER, SCENES

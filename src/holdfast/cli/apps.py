@@ -16,7 +16,8 @@ from types import ModuleType
 from typing import Any
 
 from holdfast.errors import HoldfastError, InvalidDefinition
-from holdfast.frontends.python.definitions import Registry, task_definition, workflow_definition
+from holdfast.replay.definition import definition_of, task_definition
+from holdfast.replay.registry import Registry
 
 _FIELD = "app"
 
@@ -42,7 +43,7 @@ def load_app(text: str) -> App:
     module = _imported(name)
     found = _attribute(module, attribute) if attribute else module
     items = list(_items(found, text))
-    workflows = tuple({id(item): item for item in items if workflow_definition(item) is not None}.values())
+    workflows = tuple({id(item): item for item in items if definition_of(item) is not None}.values())
     tasks = tuple({id(item): item for item in items if task_definition(item) is not None}.values())
     if not workflows and not tasks:
         raise InvalidDefinition(
@@ -121,7 +122,7 @@ def _decorated(module: ModuleType) -> list[str]:
 
 
 def _is_definition(item: Any) -> bool:
-    return workflow_definition(item) is not None or task_definition(item) is not None
+    return definition_of(item) is not None or task_definition(item) is not None
 
 
 def _items(found: Any, text: str) -> Iterable[Any]:

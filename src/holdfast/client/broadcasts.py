@@ -7,7 +7,7 @@ from typing import Any, Self
 import msgspec
 
 from holdfast.contract.messages import Messages, PublishEvent, ThrowBroadcast
-from holdfast.frontends.python.definitions import Duration, time_limit_s
+from holdfast.model.durations import Duration, time_limit_s
 from holdfast.model.names import check_name
 from holdfast.model.payloads import encode
 

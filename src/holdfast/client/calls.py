@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from types import FunctionType
 from typing import Any, Final, Literal, TypeVar
 
 from msgspec import structs
@@ -13,10 +12,9 @@ from holdfast import errors
 from holdfast.client.following import call_open
 from holdfast.contract.calls import QueryExecution, RequestUpdate, UpdateOutcome, UpdateStatus, UpdateTicket
 from holdfast.contract.executions import Executions
-from holdfast.frontends.python.handlers import mark_of
-from holdfast.frontends.python.reading import context_type
 from holdfast.model.payloads import decode, encode
 from holdfast.model.values import NULL, Failure
+from holdfast.replay.definition import handler_definition
 
 T = TypeVar("T")
 Call = str | Callable[..., Any]
@@ -171,11 +169,11 @@ def _named(call: Call, role: str) -> tuple[str, Any]:
     """The name of a query or update, and the type its handler declares for the answer."""
     if isinstance(call, str):
         return call, Any
-    mark = mark_of(call)
-    if mark is None or mark.role != role:
+    handler = handler_definition(call)
+    if handler is None or handler.role != role:
         raise errors.InvalidRequest(
             f"{call!r} is not {'an' if role == 'update' else 'a'} {role}: give its name, or a method decorated with "
             f"@{role}",
             field="name",
         )
-    return mark.name, context_type(mark.fn, "return", {}) if isinstance(mark.fn, FunctionType) else Any
+    return handler.name, handler.answer_type

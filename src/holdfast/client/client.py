@@ -27,7 +27,7 @@ from holdfast.contract.explanations import Explanations
 from holdfast.contract.messages import Messages
 from holdfast.contract.tasks import Tasks
 from holdfast.explaining.explanations import LocalExplanations
-from holdfast.frontends.python.definitions import Duration
+from holdfast.model.durations import Duration
 from holdfast.model.events import HistoryEvent
 from holdfast.model.payloads import DEFAULT_LIMIT_BYTES, encode
 from holdfast.model.values import Delivery, IfClosed, IfRunning

@@ -10,7 +10,7 @@ from holdfast.client.options import choice
 from holdfast.client.promises import ttl_of
 from holdfast.client.views import instant
 from holdfast.contract.messages import Messages, PublishAnswer, PublishEvent, RemoveEvent, ReplayDeadEvent
-from holdfast.frontends.python.definitions import Duration, time_limit_s
+from holdfast.model.durations import Duration, time_limit_s
 from holdfast.model.messages import DeadEvent, PublishedRow, SubscriptionKind, SubscriptionRow
 from holdfast.model.payloads import decode, encode
 from holdfast.model.values import Delivery

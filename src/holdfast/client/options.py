@@ -9,10 +9,12 @@ from typing import Any, TypeVar
 
 from holdfast.client.views import microseconds
 from holdfast.errors import InvalidRequest
-from holdfast.frontends.python.definitions import Duration, time_limit_s, workflow_definition
+from holdfast.model.durations import Duration, time_limit_s
 from holdfast.model.executions import Status
+from holdfast.replay.definition import Definition, definition_of
 
-Workflow = str | type[Any] | Callable[..., Any]
+Workflow = str | type[Any] | Callable[..., Any] | Definition
+"""A kind, what its definition hangs on, or the definition itself."""
 Choice = TypeVar("Choice", bound=StrEnum)
 
 
@@ -57,7 +59,7 @@ def resolved(workflow: Workflow) -> tuple[str, str | None, Any, float | None]:
     """Kind, declared version, result type and declared timeout of what a caller may give as a workflow."""
     if isinstance(workflow, str):
         return workflow, None, Any, None
-    definition = workflow_definition(workflow)
+    definition = definition_of(workflow)
     if definition is None:
         raise InvalidRequest(
             f"{workflow!r} is not a workflow: decorate it with @workflow, or give its kind as text", field="workflow"

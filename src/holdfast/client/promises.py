@@ -14,8 +14,8 @@ from msgspec import structs
 from holdfast.client.views import instant
 from holdfast.contract.messages import Messages, SettleAnswer, SettlePromise
 from holdfast.errors import InvalidRequest
-from holdfast.frontends.python.definitions import Duration, time_limit_s
-from holdfast.frontends.python.failures import failure_of
+from holdfast.model.durations import Duration, time_limit_s
+from holdfast.model.failures import failure_of
 from holdfast.model.messages import PromiseRow, PromiseState
 from holdfast.model.payloads import decode, encode
 from holdfast.model.tokens import token_hash

@@ -25,7 +25,7 @@ from holdfast.client.tasks import AnyTask, TaskHandle, TaskPage, TaskView
 from holdfast.client.views import WorkflowPage, WorkflowView
 from holdfast.contract import executions as ex
 from holdfast.contract.calls import UpdateStatus
-from holdfast.frontends.python.definitions import Duration
+from holdfast.model.durations import Duration
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import Status, TaskRow, TimerRow
 from holdfast.model.values import Delivery, IfClosed, IfRunning, RetryPolicy

@@ -16,7 +16,7 @@ from holdfast.client.promises import SettledPromise, failure_from, key_of, settl
 from holdfast.client.task_output import TaskOutput, TaskOutputs, TaskUpdate
 from holdfast.client.views import instant
 from holdfast.contract import tasks as tk
-from holdfast.frontends.python.definitions import Duration, TaskDefinition, task_definition, task_timeouts
+from holdfast.model.durations import Duration, task_timeouts
 from holdfast.model.executions import Status
 from holdfast.model.payloads import decode, encode, split_args
 from holdfast.model.standalone import TASK_NO
@@ -29,6 +29,7 @@ from holdfast.model.values import (
     RetryPolicy,
     TaskTimeouts,
 )
+from holdfast.replay.definition import TaskDefinition, task_definition
 
 AnyTask = str | Callable[..., Any]
 """A function made with @task, or a task kind."""

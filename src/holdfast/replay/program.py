@@ -14,6 +14,9 @@ from holdfast.model.values import Payload, RetryPolicy
 class Program(Protocol):
     """What a front-end provides. It talks back to the machine while it runs."""
 
+    spoiled: bool
+    """Whether a query has changed it, so that it is no longer what its history says."""
+
     def start(self, event: e.WorkflowStarted) -> None: ...
 
     def cancel(self, reason: str) -> None: ...
@@ -32,6 +35,10 @@ class Program(Protocol):
 
     def update(self, request: e.UpdateRequested) -> None:
         """Validate and begin an update: accept or reject it by the machine's methods, now or while it runs."""
+        ...
+
+    def query(self, name: str, input: Payload, has_input: bool) -> Payload:
+        """The encoded answer. It only looks: a program that was changed all the same says so by `spoiled`."""
         ...
 
     @property

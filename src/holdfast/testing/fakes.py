@@ -8,9 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.errors import InvalidRequest
-from holdfast.frontends.python.definitions import Registry, TaskDefinition, task_definition
-from holdfast.frontends.python.task_context import TaskContext
+from holdfast.frontends.python.standalone import RUN_TASK
 from holdfast.model.names import check_name
+from holdfast.replay.definition import TaskDefinition, task_definition
+from holdfast.replay.registry import Registry
+from holdfast.worker.task_context import TaskContext
 
 UNSET: Any = object()
 MOST_ARGUMENTS = 64
@@ -182,4 +184,5 @@ def _any_task(kind: str) -> TaskDefinition:
         queue=None,
         retry=None,
         timeouts=None,
+        standalone=lambda: RUN_TASK,
     )

@@ -11,16 +11,11 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import InvalidRequest
-from holdfast.frontends.python.definitions import (
-    Duration,
-    TaskDefinition,
-    duration_s,
-    task_definition,
-    workflow_definition,
-)
-from holdfast.frontends.python.failures import failure_of
+from holdfast.model.durations import Duration, duration_s
+from holdfast.model.failures import failure_of
 from holdfast.model.payloads import decode_args, encode
 from holdfast.model.values import MICRO, NULL, Failure, Payload
+from holdfast.replay.definition import TaskDefinition, definition_of, task_definition
 
 Target = Callable[..., Any] | str
 
@@ -79,7 +74,7 @@ class Feed:
             )
         self._fn = target
         self.definition = task_definition(target)
-        known = self.definition or workflow_definition(target)
+        known = self.definition or definition_of(target)
         self.name = known.kind if known is not None else str(getattr(target, "__qualname__", target))
 
     def is_for(self, target: Target) -> bool:

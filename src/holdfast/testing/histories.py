@@ -16,11 +16,13 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import DeterminismError, EventTooNew, InvalidHistory, InvalidRequest, UnknownWorkflowKind
-from holdfast.frontends.python.definitions import Registry, WorkflowDefinition
-from holdfast.frontends.python.program import program_maker
 from holdfast.model.events import EventBody, HistoryEvent, TurnEvent, WorkflowStarted, decode_body, encode_body
+from holdfast.model.tokens import replay_key
+from holdfast.replay.definition import Definition, ProgramEnvironment
 from holdfast.replay.journal import COMMAND_EVENTS
 from holdfast.replay.machine import Machine
+from holdfast.replay.program import Program
+from holdfast.replay.registry import Registry
 
 FORMAT = "holdfast-history"
 FORMAT_VERSION = 1
@@ -140,7 +142,7 @@ def replay(
 
 
 def replay_definitions(
-    definitions: Sequence[WorkflowDefinition],
+    definitions: Sequence[Definition],
     events: Sequence[HistoryEvent],
     *,
     execution_id: str,
@@ -165,9 +167,19 @@ def replay_definitions(
     return ReplayReport(execution_id, started.kind, started.version, len(events), len(turns), commands, ended)
 
 
-def _fitting(
-    definitions: Sequence[WorkflowDefinition], started: WorkflowStarted, any_version: bool
-) -> WorkflowDefinition:
+def program_maker(
+    definition: Definition,
+    org: str,
+    execution_id: str,
+    *,
+    token_key: Callable[[str], bytes] = replay_key,
+    propagate_child_failures: bool = True,
+) -> Callable[[Machine], Program]:
+    """What makes a program outside a worker. Without a `token_key` its promises' tokens are no good."""
+    return definition.program_maker(ProgramEnvironment(org, execution_id, token_key, propagate_child_failures))
+
+
+def _fitting(definitions: Sequence[Definition], started: WorkflowStarted, any_version: bool) -> Definition:
     for definition in definitions:
         if definition.kind == started.kind and (any_version or definition.version == started.version):
             return definition

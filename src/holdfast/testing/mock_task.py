@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Any
 
 from holdfast.config import Limits
-from holdfast.frontends.python.task_context import TaskContext, TaskInfo
 from holdfast.model.payloads import decode, encode
 from holdfast.model.tokens import REPLAY_KEY, task_token
 from holdfast.model.values import Payload
 from holdfast.testing.virtual_time import START
+from holdfast.worker.task_context import TaskContext, TaskInfo
 
 
 class MockTaskContext(TaskContext):

@@ -17,20 +17,21 @@ import msgspec
 from holdfast.client.views import instant, microseconds, result_of
 from holdfast.contract.executions import Outcome as Ending
 from holdfast.errors import InvalidRequest, NeverSettled
-from holdfast.frontends.python.definitions import Duration, WorkflowDefinition, workflow_definition
-from holdfast.frontends.python.failures import failure_of
-from holdfast.frontends.python.program import program_maker
 from holdfast.model import commands as c
 from holdfast.model import events as e
+from holdfast.model.durations import Duration
 from holdfast.model.executions import Status
+from holdfast.model.failures import failure_of
 from holdfast.model.names import check_name
 from holdfast.model.payloads import decode, encode
 from holdfast.model.values import Failure
+from holdfast.replay.definition import Definition, definition_of
 from holdfast.replay.journal import RECORDED_AS
 from holdfast.replay.machine import Machine
 from holdfast.replay.program import StepRequest
 from holdfast.testing.fakes import checked_error
 from holdfast.testing.feeds import Feed, Feeds, Outcome, Settled, Target, arguments_of, delay_of
+from holdfast.testing.histories import program_maker
 from holdfast.testing.mock_outside import MockOutside, Published, Settling, published_by
 from holdfast.testing.virtual_time import START
 
@@ -263,7 +264,7 @@ class MockWorkflowContext:
 
         NeverSettled if it waits for something that was not fed: the message names it and its line.
         """
-        definition = workflow_definition(workflow)
+        definition = definition_of(workflow)
         if definition is None:
             raise InvalidRequest(f"{workflow!r} is not a workflow: decorate it with @workflow", field="workflow")
         if self.history:
@@ -287,10 +288,10 @@ class MockWorkflowContext:
                 again.close()
         return self._ending(definition)
 
-    def _make(self, definition: WorkflowDefinition) -> Machine:
+    def _make(self, definition: Definition) -> Machine:
         return Machine(program_maker(definition, self._org, self._execution_id))
 
-    def _begin(self, definition: WorkflowDefinition, payload: Any) -> None:
+    def _begin(self, definition: Definition, payload: Any) -> None:
         self._come(
             e.WorkflowStarted(
                 kind=definition.kind,
@@ -536,7 +537,7 @@ class MockWorkflowContext:
 
     # --- the end ---
 
-    def _ending(self, definition: WorkflowDefinition) -> Any:
+    def _ending(self, definition: Definition) -> Any:
         last = self.history[-1]
         if isinstance(last.body, e.WorkflowContinued):
             return None

@@ -20,7 +20,8 @@ from holdfast.contract.executions import StartAnswer
 from holdfast.contract.tasks import StartTask, Tasks
 from holdfast.contract.workers import Heartbeat, ParkTurn, Workers
 from holdfast.engine.facade import LocalEngine
-from holdfast.frontends.python.definitions import Registry, WorkflowDefinition
+from holdfast.replay.definition import Definition
+from holdfast.replay.registry import Registry
 from holdfast.services.loops import Service
 from holdfast.store.protocol import Store
 from holdfast.testing.fakes import Fake, FakeableRegistry
@@ -134,7 +135,7 @@ class VirtualEngine(Engine):
         return self._bodies.task(kind) is not None
 
     @property
-    def definitions(self) -> tuple[WorkflowDefinition, ...]:
+    def definitions(self) -> tuple[Definition, ...]:
         return self._bodies.workflows
 
     async def look(self, *, thorough: bool) -> None:

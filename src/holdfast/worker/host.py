@@ -11,10 +11,11 @@ from typing import Any, ClassVar
 
 from holdfast.config import WorkerConfig
 from holdfast.contract.workers import Workers
-from holdfast.frontends.python.definitions import Registry
 from holdfast.model.tokens import execution_key
+from holdfast.replay.definition import ProgramEnvironment
 from holdfast.replay.machine import Machine
 from holdfast.replay.program import Program
+from holdfast.replay.registry import Registry
 from holdfast.telemetry.traces import Tracing
 from holdfast.worker.threads import BodyThreads
 
@@ -90,6 +91,9 @@ class Host:
     def token_key(self, execution_id: str) -> bytes:
         """What the tokens of an execution's promises are made from."""
         return execution_key(self.secret, self.org, execution_id)
+
+    def environment(self, execution_id: str) -> ProgramEnvironment:
+        return ProgramEnvironment(self.org, execution_id, self.token_key, self.config.propagate_child_failures)
 
     def gave_back(self) -> None:
         """One execution less is leased to this worker."""

@@ -12,11 +12,10 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol, cast
+from typing import Protocol
 
 from holdfast.contract.workers import AnswerQuery, QueryWork
 from holdfast.errors import CallFailed, HoldfastError, InvalidRequest, NotFound, ProgramError, QueryFailed, Unavailable
-from holdfast.frontends.python.program import program_maker
 from holdfast.model.events import HistoryEvent
 from holdfast.model.values import Failure, Payload
 from holdfast.replay.machine import Machine
@@ -31,14 +30,6 @@ Key = tuple[str, int, bool]
 """Execution, event, and whether the program is as it was at that event or has seen everything up to it."""
 Look = Callable[[Machine | None], bool]
 """Gets a settled program, or None if there is none; answers whether it may live on."""
-
-
-class Questioned(Protocol):
-    """What a program has to offer to be asked."""
-
-    spoiled: bool
-
-    def query(self, name: str, input: Payload, has_input: bool) -> Payload: ...
 
 
 class LiveProgram(Protocol):
@@ -105,7 +96,7 @@ class QueryRunner:
 
     def _query(self, machine: Machine, work: QueryWork) -> Payload:
         with self._watched(work):
-            return cast(Questioned, machine.program).query(work.query_name, work.input, work.has_input)
+            return machine.program.query(work.query_name, work.input, work.has_input)
 
     @contextmanager
     def _watched(self, work: QueryWork) -> Iterator[None]:
@@ -156,8 +147,7 @@ class QueryRunner:
             raise QueryFailed(f"execution {work.execution_id} has no history any more")
         definition = self._host.registry.workflow(work.kind, work.version)
         assert definition is not None, "the engine asks workers that know the kind"
-        maker = program_maker(definition, self._host.org, work.execution_id, token_key=self._host.token_key)
-        machine = Machine(maker)
+        machine = Machine(definition.program_maker(self._host.environment(work.execution_id)))
         try:
             with self._watched(work):
                 _recreate(machine, history, work.as_of)
@@ -212,7 +202,7 @@ def _recreate(machine: Machine, history: list[HistoryEvent], seq: int | None) ->
 
 
 def _spoiled(machine: Machine) -> bool:
-    return not machine.dead and cast(Questioned, machine.program).spoiled
+    return not machine.dead and machine.program.spoiled
 
 
 def _failure_of(error: Exception) -> Failure:

@@ -8,8 +8,8 @@ from inspect import CO_COROUTINE, iscoroutinefunction
 from typing import Any, Protocol
 
 from holdfast.errors import HoldfastError
-from holdfast.frontends.python.failures import failure_of
 from holdfast.model.events import StepCompleted, StepFailed, StepFinished
+from holdfast.model.failures import failure_of
 from holdfast.model.payloads import encode
 from holdfast.model.values import Failure, Payload
 from holdfast.replay.program import StepRequest

@@ -23,17 +23,17 @@ from holdfast.contract.workers import (
     TaskWork,
 )
 from holdfast.errors import NOT_NOW, HoldfastError, InvalidRequest, StaleAttempt, UnknownTaskKind
-from holdfast.frontends.python.definitions import TaskDefinition
-from holdfast.frontends.python.failures import failure_of
-from holdfast.frontends.python.task_context import TaskContext, TaskInfo
+from holdfast.model.failures import failure_of
 from holdfast.model.payloads import decode_args, encode
 from holdfast.model.tokens import task_token, token_hash
 from holdfast.model.values import MICRO, Failure, Payload, Token
+from holdfast.replay.definition import TaskDefinition
 from holdfast.telemetry.logs import RUNNING
 from holdfast.telemetry.traces import Attributes
 from holdfast.worker.host import Host, log
 from holdfast.worker.output import Outputs
 from holdfast.worker.steps import call_plain
+from holdfast.worker.task_context import TaskContext, TaskInfo
 
 RETRY_S = 0.2
 PROGRESS_S = 1.0

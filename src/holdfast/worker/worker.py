@@ -28,8 +28,7 @@ from holdfast.contract.workers import (
     Workers,
 )
 from holdfast.errors import NOT_NOW, EngineStopped, SessionLost
-from holdfast.frontends.python.definitions import Registry
-from holdfast.frontends.python.program import program_maker
+from holdfast.replay.registry import Registry
 from holdfast.telemetry.traces import Tracing
 from holdfast.worker.heartbeats import Pulse
 from holdfast.worker.host import Host, log
@@ -189,13 +188,7 @@ class Worker:
             return runner
         definition = self._host.registry.workflow(work.kind, work.version)
         assert definition is not None, "the engine hands out known kinds only"
-        maker = program_maker(
-            definition,
-            self._host.org,
-            work.execution_id,
-            propagate_child_failures=self._host.config.propagate_child_failures,
-            token_key=self._host.token_key,
-        )
+        maker = definition.program_maker(self._host.environment(work.execution_id))
         if len(self._runners) >= self._host.config.cached_executions:
             self._evict(room_for=1)
         runner = ExecutionRunner(self._host, work.execution_id, maker, definition.build)

@@ -9,10 +9,11 @@ from typing import Final
 
 import msgspec
 
-from holdfast.frontends.python.definitions import Registry, TaskDefinition
 from holdfast.model import events as e
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import State
+from holdfast.replay.definition import TaskDefinition
+from holdfast.replay.registry import Registry
 from holdfast.testing.invariants import Record, Violation
 from tests.faults.chaos.app import TASKS, WORKFLOWS
 from tests.faults.chaos.books import Body

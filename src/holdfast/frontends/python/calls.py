@@ -20,11 +20,11 @@ from holdfast.errors import (
     QueryNotReadOnly,
     UnknownQuery,
 )
-from holdfast.frontends.python.failures import failure_of
 from holdfast.frontends.python.handlers import OWN_QUERIES, Handler, Handlers
 from holdfast.frontends.python.looking import picture
 from holdfast.frontends.python.loop import foreign_wait
 from holdfast.model import events as e
+from holdfast.model.failures import failure_of
 from holdfast.model.payloads import decode, encode
 from holdfast.model.values import NULL, Payload
 

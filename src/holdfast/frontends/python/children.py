@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 from holdfast import errors
 from holdfast.frontends.python.composition import Outcome
-from holdfast.frontends.python.definitions import Duration, time_limit_s, workflow_definition
 from holdfast.frontends.python.futures import DurableFuture, ExternalSignalFuture
 from holdfast.model import commands as c
 from holdfast.model import events as e
+from holdfast.model.durations import Duration, time_limit_s
 from holdfast.model.ids import child_execution_id
 from holdfast.model.names import check_name, check_priority, check_text
 from holdfast.model.payloads import decode, encode
 from holdfast.model.values import IfRunning, ParentClose, Payload
+from holdfast.replay.definition import definition_of
 
 if TYPE_CHECKING:
     from holdfast.frontends.python.program import PythonProgram
@@ -193,7 +194,7 @@ def _resolved(workflow: Any) -> tuple[str, str | None, float | None, Any]:
     if isinstance(workflow, str):
         check_name(workflow, "workflow")
         return workflow, None, None, Any
-    definition = workflow_definition(workflow)
+    definition = definition_of(workflow)
     if definition is None:
         raise errors.InvalidRequest(
             f"{workflow!r:.100} is not a workflow: decorate it with @workflow, or give its kind as text",

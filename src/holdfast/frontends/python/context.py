@@ -27,7 +27,6 @@ from holdfast.frontends.python.children import (
 from holdfast.frontends.python.composition import AllOf, AnyOf, NOf, Outcome, RaceOf, SettledOf, listed
 from holdfast.frontends.python.conditions import ConditionFuture
 from holdfast.frontends.python.context_messages import OutsideWorld
-from holdfast.frontends.python.definitions import Duration, duration_s, task_definition, task_timeouts
 from holdfast.frontends.python.futures import (
     CallbackTimer,
     DurableFuture,
@@ -42,6 +41,7 @@ from holdfast.frontends.python.loop import WorkflowFuture
 from holdfast.frontends.python.saga import Saga
 from holdfast.frontends.python.state import DurableState
 from holdfast.model.commands import ContinueWorkflow, ScheduleTask
+from holdfast.model.durations import Duration, duration_s, task_timeouts
 from holdfast.model.names import NAME_BYTES, check_name, check_priority
 from holdfast.model.payloads import decode, encode, encode_args
 from holdfast.model.values import (
@@ -53,6 +53,7 @@ from holdfast.model.values import (
     ParentClose,
     RetryPolicy,
 )
+from holdfast.replay.definition import task_definition
 
 if TYPE_CHECKING:
     from holdfast.frontends.python.program import PythonProgram

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from holdfast.errors import InvalidRequest
-from holdfast.frontends.python.definitions import Duration, time_limit_s
 from holdfast.frontends.python.futures import DurableFuture
 from holdfast.frontends.python.lines import calling_line
 from holdfast.frontends.python.messages import (
@@ -17,6 +16,7 @@ from holdfast.frontends.python.messages import (
     start_wait,
 )
 from holdfast.model.commands import Publish, ThrowBroadcast
+from holdfast.model.durations import Duration, time_limit_s
 from holdfast.model.names import check_name
 from holdfast.model.payloads import encode
 from holdfast.model.values import Delivery

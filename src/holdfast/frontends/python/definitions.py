@@ -1,7 +1,7 @@
 """`@workflow` and `@task`: what a function or class says about itself, read once when it is decorated.
 
-Owns the definitions and the registry of those one worker knows. What is decorated stays the same, callable function or
-class; its definition hangs on it as an attribute. Nothing here runs user code or knows an event loop.
+What is decorated stays the same, callable function or class; its definition hangs on it as an attribute. Nothing here
+runs user code or knows an event loop.
 
 Whatever can't work is refused here, at import time, with the place in the source and the way to put it right.
 """
@@ -10,23 +10,15 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
 from types import FunctionType
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from msgspec.structs import replace
-
-from holdfast.errors import InvalidDefinition, InvalidDuration
 from holdfast.frontends.python.handlers import NO_HANDLERS, Handlers, handlers_of, mark_of
 from holdfast.frontends.python.reading import (
-    ROLES,
-    TASK,
-    WORKFLOW,
     Names,
     build_of,
-    called,
     caller_names,
     checked_function,
     checked_text,
@@ -36,39 +28,41 @@ from holdfast.frontends.python.reading import (
     is_workflow_context,
     kind_of,
     parameters_of,
-    place_of,
     resolved,
 )
-from holdfast.frontends.python.triggers import On, StartOn, triggers_of
-from holdfast.model.standalone import is_reserved
-from holdfast.model.values import DEFAULT_TIMEOUTS, TEN_YEARS_S, RetryPolicy, TaskTimeouts
+from holdfast.frontends.python.triggers import StartOn, triggers_of
+from holdfast.model.durations import Duration, task_timeouts, time_limit_s
+from holdfast.model.values import RetryPolicy, TaskTimeouts
+from holdfast.replay.definition import (
+    WORKFLOW,
+    Definition,
+    ProgramEnvironment,
+    TaskDefinition,
+    attach,
+    definition_of,
+    place_of,
+)
+
+if TYPE_CHECKING:
+    from holdfast.replay.machine import Machine
+    from holdfast.replay.program import Program
 
 F = TypeVar("F", bound=Callable[..., Any])
-Duration = float | int | timedelta
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WorkflowDefinition:
-    """A workflow kind + version as a Python function, or as a class: then `fn` is its `run`. `build` changes with the
-    source text of the function, or of the class and its bases."""
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class WorkflowDefinition(Definition):
+    """A workflow as a Python function, or as a class: then `fn` is its `run`. `build` changes with the source text of
+    the function, or of the class and its bases."""
 
-    kind: str
-    version: str
     fn: Callable[..., Any]
     is_async: bool
     takes_input: bool
     has_default: bool
     input_type: Any
-    result_type: Any
-    build: str
-    execution_timeout_s: float | None = None
     cls: type[Any] | None = None
     init_takes_context: bool = False
     handlers: Handlers = NO_HANDLERS
-    triggers: tuple[On, ...] = ()
-
-    def __str__(self) -> str:
-        return f"workflow {self.kind!r} version {self.version!r}"
 
     @property
     def target(self) -> Any:
@@ -80,33 +74,10 @@ class WorkflowDefinition:
         """Where it is written, as file:line."""
         return place_of(self.target)
 
+    def make_program(self, machine: Machine, environment: ProgramEnvironment) -> Program:
+        from holdfast.frontends.python.program import PythonProgram  # noqa: PLC0415 - most who define run nothing
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TaskDefinition:
-    """A task kind as a Python function. `parameter_types` leaves out the context; `required` have no default."""
-
-    kind: str
-    fn: Callable[..., Any]
-    is_async: bool
-    wants_context: bool
-    parameter_types: tuple[Any, ...]
-    required: int
-    result_type: Any
-    queue: str | None
-    retry: RetryPolicy | None
-    timeouts: TaskTimeouts | None
-
-    def __str__(self) -> str:
-        return f"task {self.kind!r}"
-
-    @property
-    def target(self) -> Any:
-        return self.fn
-
-    @property
-    def place(self) -> str:
-        """Where it is written, as file:line."""
-        return place_of(self.fn)
+        return PythonProgram(self, machine, environment)
 
 
 # --- the decorators -----------------------------------------------------------------------------------------------
@@ -199,146 +170,8 @@ def task(
 
 def workflow_definition(obj: Any) -> WorkflowDefinition | None:
     """The definition of a function or class decorated with `@workflow`, None for anything else."""
-    definition: WorkflowDefinition | None = _attached(obj, WORKFLOW)
-    return definition
-
-
-def task_definition(obj: Any) -> TaskDefinition | None:
-    """The definition of a function decorated with `@task`, None for anything else."""
-    definition: TaskDefinition | None = _attached(obj, TASK)
-    return definition
-
-
-def duration_s(value: Duration, field: str) -> float:
-    """A duration in seconds, from 0 to ten years."""
-    number = value.total_seconds() if isinstance(value, timedelta) else value
-    if isinstance(number, bool) or not isinstance(number, int | float):
-        raise InvalidDuration(
-            f"{field} must be a number of seconds or a timedelta, not {value!r}", field=field, value=value
-        )
-    if not 0 <= number <= TEN_YEARS_S:  # NaN fails this as well
-        # repr refuses integers of more than 4300 digits, and nobody would read them.
-        shown = "a far larger number" if isinstance(value, int) and value.bit_length() > 100 else repr(value)
-        raise InvalidDuration(f"{field} must lie between 0 and ten years, not {shown}", field=field, value=value)
-    return float(number)
-
-
-def task_timeouts(
-    start_to_close: Duration | None = None,
-    schedule_to_close: Duration | None = None,
-    heartbeat_timeout: Duration | None = None,
-    *,
-    base: TaskTimeouts | None = None,
-) -> TaskTimeouts | None:
-    """`base` (or the defaults) with what is given here in its place; `base` itself when nothing is given."""
-    given = {
-        name: time_limit_s(value, field)
-        for name, field, value in (
-            ("start_to_close_s", "start_to_close", start_to_close),
-            ("schedule_to_close_s", "schedule_to_close", schedule_to_close),
-            ("heartbeat_s", "heartbeat_timeout", heartbeat_timeout),
-        )
-        if value is not None
-    }
-    return replace(base or DEFAULT_TIMEOUTS, **given) if given else base
-
-
-def time_limit_s(value: Duration, field: str) -> float:
-    """A duration in seconds that something can finish in."""
-    seconds = duration_s(value, field)
-    if not seconds:
-        raise InvalidDuration(f"{field} must be more than 0: nothing could ever finish", field=field, value=value)
-    return seconds
-
-
-# --- the registry -------------------------------------------------------------------------------------------------
-
-
-class Registry:
-    """The workflows and tasks one worker knows. Passing the same function twice is the same as passing it once.
-
-    With tasks comes the built-in workflow that runs one on its own: it is no part of `workflows`.
-    """
-
-    __slots__ = ("_tasks", "_workflows")
-
-    def __init__(self, workflows: Iterable[Callable[..., Any]] = (), tasks: Iterable[Callable[..., Any]] = ()) -> None:
-        self._workflows: dict[tuple[str, str], WorkflowDefinition] = {}
-        self._tasks: dict[str, TaskDefinition] = {}
-        for fn in workflows:
-            found = workflow_definition(fn) or _refuse_undecorated(fn, "workflow", task_definition(fn))
-            _add(self._workflows, (found.kind, found.version), found, "kind or version")
-        for fn in tasks:
-            known = task_definition(fn) or _refuse_undecorated(fn, "task", workflow_definition(fn))
-            _add(self._tasks, known.kind, known, "kind")
-
-    @property
-    def workflows(self) -> tuple[WorkflowDefinition, ...]:
-        return tuple(self._workflows.values())
-
-    @property
-    def tasks(self) -> tuple[TaskDefinition, ...]:
-        return tuple(self._tasks.values())
-
-    @property
-    def builds(self) -> dict[tuple[str, str], str]:
-        """The build of every kind and version that can be run here."""
-        return {(found.kind, found.version): found.build for found in (*self.workflows, *self._built_in())}
-
-    def _built_in(self) -> tuple[WorkflowDefinition, ...]:
-        from holdfast.frontends.python.standalone import RUN_TASK  # noqa: PLC0415 - it is made by this module
-
-        return (RUN_TASK,) if self.tasks else ()
-
-    def workflow(self, kind: str, version: str) -> WorkflowDefinition | None:
-        known = self._workflows.get((kind, version))
-        if known is not None or not is_reserved(kind):
-            return known
-        return next((found for found in self._built_in() if (found.kind, found.version) == (kind, version)), None)
-
-    def task(self, kind: str) -> TaskDefinition | None:
-        return self._tasks.get(kind)
-
-
-K = TypeVar("K")
-D = TypeVar("D", WorkflowDefinition, TaskDefinition)
-
-
-def _add(known: dict[K, D], key: K, definition: D, remedy: str) -> None:
-    first = known.setdefault(key, definition)
-    if first.target is not definition.target:
-        raise InvalidDefinition(
-            f"{definition} is defined twice: at {first.place} and at {definition.place}; "
-            f"give one of them another {remedy}",
-            field="kind",
-            places=(first.place, definition.place),
-        )
-
-
-def _refuse_undecorated(fn: Any, wanted: str, other: WorkflowDefinition | TaskDefinition | None) -> Any:
-    field = f"{wanted}s"
-    if other is not None:
-        is_a = "task" if wanted == "workflow" else "workflow"
-        raise InvalidDefinition(
-            f"{field}: {called(fn)} is a {is_a}: pass it in {is_a}s=[...]", field=field, place=other.place
-        )
-    if isinstance(fn, FunctionType) or (isinstance(fn, type) and wanted == "workflow"):
-        raise InvalidDefinition(f"{field}: {called(fn)} is not a {wanted}: decorate it with @{wanted}", field=field)
-    raise InvalidDefinition(
-        f"{field}: {fn!r:.100} is not a {wanted}: pass functions decorated with @{wanted}", field=field
-    )
-
-
-def _attached(obj: Any, attribute: str) -> Any:
-    # Only what hangs on the function itself: a class or a mock that answers to every name is no definition.
-    found = getattr(obj, "__dict__", {}).get(attribute)
-    if found is not None and found.target is not obj:
-        # functools.wraps copies attributes, so the wrapper would be taken for the workflow and never run.
-        raise InvalidDefinition(
-            f"{called(obj)} wraps a function that is already decorated: put @{ROLES[attribute]} on the outside",
-            place=found.place,
-        )
-    return found
+    found = definition_of(obj)
+    return found if isinstance(found, WorkflowDefinition) else None
 
 
 # --- reading functions and classes ----------------------------------------------------------------------------------
@@ -357,7 +190,7 @@ def _define_workflow(
         definition = _definition(fn, fn, parameters, local, kind=kind, version=version, limit_s=limit_s)
     if start_on is not None:
         definition = dataclasses.replace(definition, triggers=triggers_of(target, start_on))
-    setattr(target, WORKFLOW, definition)
+    attach(target, definition)
     return target
 
 
@@ -480,6 +313,13 @@ def _define_task(
         queue=None if queue is None else checked_text(checked, "queue", queue),
         retry=retry,
         timeouts=timeouts,
+        standalone=_standalone,
     )
-    setattr(checked, TASK, definition)
+    attach(checked, definition)
     return fn
+
+
+def _standalone() -> Definition:
+    from holdfast.frontends.python.standalone import RUN_TASK  # noqa: PLC0415 - it is made by this module
+
+    return RUN_TASK

@@ -14,16 +14,16 @@ from types import FunctionType
 from typing import Any, Concatenate, Final, Generic, Literal, ParamSpec, Protocol, Self, TypeVar, overload
 
 from holdfast.frontends.python.reading import (
-    HANDLER,
     Names,
-    called,
     checked_function,
     checked_text,
+    context_type,
     invalid,
     is_workflow_context,
     parameters_of,
     resolved,
 )
+from holdfast.replay.definition import HANDLER, called, handler_definition
 
 M = TypeVar("M", bound=Callable[..., Any])
 V = TypeVar("V", bound=Callable[..., Any])
@@ -75,6 +75,11 @@ class Mark:
     name: str
     fn: Any  # a FunctionType; type checkers take a function in a dataclass for a method
     validator: Any = None
+
+    @property
+    def answer_type(self) -> Any:
+        """What a client reads the answer as; Any if the annotation is for type checkers only."""
+        return context_type(self.fn, "return", {})
 
 
 # --- the decorators -----------------------------------------------------------------------------------------------
@@ -182,7 +187,7 @@ def _values(fn: FunctionType, role: str, local: Names) -> list[inspect.Parameter
 
 def mark_of(member: Any) -> Mark | None:
     """What a handler's decorator has noted on this function, if one has."""
-    found = getattr(getattr(member, "__func__", member), "__dict__", {}).get(HANDLER)
+    found = handler_definition(member)
     return found if isinstance(found, Mark) else None
 
 

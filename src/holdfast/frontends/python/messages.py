@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast import errors
 from holdfast.expressions import compile_filter
-from holdfast.frontends.python.definitions import Duration, duration_s
 from holdfast.frontends.python.futures import CallbackTimer, DurableFuture
 from holdfast.frontends.python.shapes import shape_of
 from holdfast.model import commands as c
 from holdfast.model import events as e
+from holdfast.model.durations import Duration, duration_s
 from holdfast.model.names import check_name
 from holdfast.model.payloads import decode
 from holdfast.model.tokens import promise_token, token_hash

@@ -13,7 +13,6 @@ from holdfast.frontends.python.calls import Calls
 from holdfast.frontends.python.conditions import settle_conditions
 from holdfast.frontends.python.context import WorkflowContext
 from holdfast.frontends.python.definitions import WorkflowDefinition
-from holdfast.frontends.python.failures import failure_of
 from holdfast.frontends.python.futures import CallbackTimer
 from holdfast.frontends.python.info import WorkflowInfo, info_of
 from holdfast.frontends.python.lines import calling_line
@@ -23,9 +22,10 @@ from holdfast.frontends.python.state import DurableState
 from holdfast.frontends.python.wait_for import settle_wait_for
 from holdfast.model import commands as c
 from holdfast.model import events as e
+from holdfast.model.failures import failure_of
 from holdfast.model.payloads import decode, encode
-from holdfast.model.tokens import replay_key
 from holdfast.model.values import MICRO, NULL, Failure, Payload
+from holdfast.replay.definition import ProgramEnvironment
 from holdfast.replay.machine import Machine
 
 settle_wait_for()
@@ -70,22 +70,14 @@ class PythonProgram:
         "started_at",
     )
 
-    def __init__(  # noqa: PLR0917 - one for every execution: names cost more than the rest of the call
-        self,
-        definition: WorkflowDefinition,
-        machine: Machine,
-        org: str,
-        execution_id: str,
-        token_key: Callable[[str], bytes],
-        propagate_child_failures: bool,
-    ) -> None:
+    def __init__(self, definition: WorkflowDefinition, machine: Machine, environment: ProgramEnvironment) -> None:
         self.machine = machine
         self.loop = DeterministicLoop(DurableTimers(machine))
-        self.org = org
-        self._id = execution_id
+        self.org = environment.org
+        self._id = environment.execution_id
         self._workflow_id = ""
-        self._token_key = token_key
-        self.propagate_child_failures = propagate_child_failures
+        self._token_key = environment.token_key
+        self.propagate_child_failures = environment.propagate_child_failures
         self.cancel_requested = False
         self.cancel_reason = ""
         self.spoiled = False
@@ -307,19 +299,3 @@ class PythonProgram:
 async def _plain(fn: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     """A plain `def` workflow: it can't wait, so it runs to its end in one go."""
     return fn(*arguments)
-
-
-def program_maker(
-    definition: WorkflowDefinition,
-    org: str,
-    execution_id: str,
-    *,
-    propagate_child_failures: bool = True,
-    token_key: Callable[[str], bytes] = replay_key,
-) -> Callable[[Machine], PythonProgram]:
-    """`token_key` gives the key of an execution: see model.tokens. Without it, its promises' tokens are no good."""
-
-    def make(machine: Machine) -> PythonProgram:
-        return PythonProgram(definition, machine, org, execution_id, token_key, propagate_child_failures)
-
-    return make

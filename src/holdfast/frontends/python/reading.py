@@ -15,12 +15,7 @@ from typing import Any, Final, get_type_hints
 
 from holdfast.errors import InvalidDefinition
 from holdfast.model.standalone import PREFIX, is_reserved
-
-WORKFLOW: Final = "__holdfast_workflow__"
-TASK: Final = "__holdfast_task__"
-HANDLER: Final = "__holdfast_handler__"
-ROLES: Final = {WORKFLOW: "workflow", TASK: "task", HANDLER: "handler"}
-"""Under which attribute a decorator keeps what it has read, and what it makes of the function."""
+from holdfast.replay.definition import ROLES, called, functions_of, place_of
 
 _NAME_BYTES: Final = 255
 Names = Mapping[str, Any]
@@ -111,12 +106,6 @@ def _content(part: FunctionType | type[Any]) -> str:
         return repr([_code_content(fn.__code__) for fn in functions])
 
 
-def functions_of(cls: type[Any]) -> list[FunctionType]:
-    """The functions written in this class itself."""
-    members = (getattr(member, "__func__", member) for member in vars(cls).values())
-    return [member for member in members if isinstance(member, FunctionType)]
-
-
 def _code_content(part: Any) -> Any:
     """What a code object does, without addresses, line numbers or anything in hash order."""
     if isinstance(part, CodeType):
@@ -198,19 +187,3 @@ def _marked(found: Any, mark: str) -> bool:
 
 def invalid(fn: FunctionType | type[Any], problem: str, *, field: str = "") -> InvalidDefinition:
     return InvalidDefinition(f"{called(fn)} {problem}", field=field, place=place_of(fn))
-
-
-def called(fn: Any) -> str:
-    return f"{getattr(fn, '__qualname__', fn)} ({place_of(fn)})"
-
-
-def place_of(obj: Any) -> str:
-    """Where it is written, as file:line. That of a class is its first function's: classes do not keep their own."""
-    first = next(filter(_is_written, functions_of(obj)), None) if isinstance(obj, type) else obj
-    code = getattr(first, "__code__", None)
-    return f"{code.co_filename}:{code.co_firstlineno}" if code else "unknown place"
-
-
-def _is_written(fn: FunctionType) -> bool:
-    """And not made by a decorator such as @dataclass."""
-    return not fn.__code__.co_filename.startswith("<")

@@ -22,9 +22,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from holdfast.errors import CompensationFailed, ControlFlow, InvalidRequest, ProgramError
-from holdfast.frontends.python.definitions import task_definition
 from holdfast.frontends.python.futures import DurableFuture
 from holdfast.frontends.python.loop import DeterministicLoop, foreign_wait
+from holdfast.replay.definition import task_definition
 
 if TYPE_CHECKING:
     from holdfast.frontends.python.context import WorkflowContext

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from holdfast.errors import Evicted
-from holdfast.frontends.python.program import program_maker
 from holdfast.model import events as e
 from holdfast.model.executions import DeadLetter, State
 from holdfast.replay.machine import Machine
 from holdfast.store.protocol import TaskKey
+from holdfast.testing.histories import program_maker
 from holdfast.testing.invariants import Record, Violation
 from holdfast.testing.simulation.node import ORG
 from holdfast.testing.simulation.programs import REGISTRY

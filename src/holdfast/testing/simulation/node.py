@@ -16,7 +16,7 @@ from holdfast.config import EngineConfig
 from holdfast.contract.workers import Heartbeat
 from holdfast.engine.facade import LocalEngine
 from holdfast.errors import EngineStopped, OutcomeUnknown, StorageBusy, Unavailable
-from holdfast.frontends.python.definitions import Registry
+from holdfast.replay.registry import Registry
 from holdfast.services.clockwork import Clockwork
 from holdfast.services.housekeeping import Housekeeping
 from holdfast.services.lookout import Lookout

@@ -22,10 +22,11 @@ from holdfast.errors import (
 )
 from holdfast.frontends.python import lines
 from holdfast.frontends.python.context import WorkflowContext
-from holdfast.frontends.python.definitions import Registry, task, workflow
+from holdfast.frontends.python.definitions import task, workflow
 from holdfast.frontends.python.handlers import update
-from holdfast.frontends.python.task_context import TaskContext
 from holdfast.model.values import RetryPolicy
+from holdfast.replay.registry import Registry
+from holdfast.worker.task_context import TaskContext
 
 if TYPE_CHECKING:
     from holdfast.testing.simulation.ledger import Ledger

@@ -10,7 +10,8 @@ import pytest
 
 from holdfast import WorkflowContext, query, signal, update, workflow
 from holdfast.errors import InvalidDefinition
-from holdfast.frontends.python.definitions import Registry, workflow_definition
+from holdfast.frontends.python.definitions import workflow_definition
+from holdfast.replay.registry import Registry
 from tests.replay.driving import Driven, result_of
 
 

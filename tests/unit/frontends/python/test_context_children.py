@@ -15,12 +15,12 @@ from holdfast.errors import (
     NeverAwaited,
 )
 from holdfast.frontends.python.definitions import workflow_definition
-from holdfast.frontends.python.program import program_maker
 from holdfast.model import commands as c
 from holdfast.model import events as e
 from holdfast.model.ids import child_execution_id
 from holdfast.model.values import Failure
 from holdfast.replay.machine import Machine
+from holdfast.testing.histories import program_maker
 from tests.conftest import until
 from tests.replay.driving import Driven, completed, fired, result_of, signalled
 from tests.replay.recording import machine_for

@@ -19,13 +19,13 @@ from holdfast.errors import (
     WorkflowFailed,
 )
 from holdfast.frontends.python.definitions import workflow_definition
-from holdfast.frontends.python.program import program_maker
 from holdfast.model import commands as c
 from holdfast.model import events as e
 from holdfast.model.tokens import execution_key, promise_token, token_hash
 from holdfast.model.values import Failure
 from holdfast.replay.machine import Machine
 from holdfast.secret_key import secret_key
+from holdfast.testing.histories import program_maker
 from tests.replay.driving import Driven, result_of
 from tests.unit.frontends.python.outside import outside
 

@@ -16,18 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidDefinition, InvalidDuration
-from holdfast.frontends.python.definitions import (
-    Registry,
-    TaskDefinition,
-    WorkflowDefinition,
-    duration_s,
-    task,
-    task_definition,
-    task_timeouts,
-    workflow,
-    workflow_definition,
-)
+from holdfast.frontends.python.definitions import WorkflowDefinition, task, workflow, workflow_definition
+from holdfast.model.durations import duration_s, task_timeouts
 from holdfast.model.values import TEN_YEARS_S, RetryPolicy, TaskTimeouts
+from holdfast.replay.definition import TaskDefinition, task_definition
+from holdfast.replay.registry import Registry
 
 if t.TYPE_CHECKING:
 
@@ -504,7 +497,7 @@ def test_a_registry_lists_what_it_knows_in_order():
     """Listing keeps the order of registration; the same function twice counts once."""
     registry = Registry([ship_2, ship_1, ship_2], [pack, pack])
 
-    assert [definition.fn for definition in registry.workflows] == [ship_2, ship_1]
+    assert [definition.target for definition in registry.workflows] == [ship_2, ship_1]
     assert [definition.fn for definition in registry.tasks] == [pack]
 
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from holdfast.frontends.python import failures
-from holdfast.frontends.python.failures import failure_of
+from holdfast.model import failures
+from holdfast.model.failures import failure_of
 
 SOURCE = "\n\ndef fail():\n    raise ValueError('no')\n"
 
