@@ -17,7 +17,8 @@ from uuid import uuid4
 
 import msgspec
 
-from holdfast.client.remote.connection import Answer, Connections, read_url
+from holdfast.client.remote.answers import Answer
+from holdfast.client.remote.connection import Connections, read_url
 from holdfast.client.remote.event_streams import SILENCE_S, ServerEvent, server_events
 from holdfast.errors import InvalidServer, ServerUnreachable, UnexpectedAnswer, revived
 from holdfast.model.names import check_text

@@ -1,31 +1,32 @@
-"""HTTP/1.1 as a client of a Holdfast server needs it, on asyncio's streams: kept connections, time-outs, TLS.
+"""HTTP/1.1 as a client of a Holdfast server needs it, on asyncio's transports: kept connections, time-outs, TLS.
 
-Written here because the base install must stay light, and the common libraries are either large or no longer looked
-after. It trusts nobody: sizes are limited, redirects are not followed, certificates are checked.
+Connections are kept here because the libraries that keep them are large or no longer maintained. No server is trusted:
+sizes are limited, redirects are not followed, certificates are checked. A connection is used again only after an answer
+that ended as announced, with nothing behind it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import select
 import ssl
 import time
 from collections.abc import AsyncIterator
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 from urllib.parse import urlsplit
 
-from holdfast.errors import EngineStopped, InvalidServer, ServerUnreachable, UnexpectedAnswer
+from holdfast.client.remote.answers import Answer, AnswerReader, Body, Head, plain_answer
+from holdfast.errors import EngineStopped, InvalidServer, ServerUnreachable
 
-HEAD_BYTES: Final = 64 * 1024
-ANSWER_BYTES: Final = 256 * 1024 * 1024
+UNREAD_BYTES: Final = 256 * 1024
+"""A server that sends faster than its answer is read is stopped here."""
+LARGE_BYTES: Final = 64 * 1024
+"""A request of more bytes may have been refused before the server had read it, and the rest may still be on its way."""
 IDLE_S: Final = 55.0
 """Less than a server keeps them, so that a connection is rarely closed just when it is used again."""
 _READS: Final = "a server's address reads http://host:port or https://host:port"
-
-
-class Answer(NamedTuple):
-    status: int
-    headers: dict[str, str]
-    data: bytes
+_TLS_GOODBYE_S: Final = 2.0
+_STREAM: Final = b"text/event-stream"
 
 
 class Address(NamedTuple):
@@ -56,21 +57,133 @@ def read_url(url: str) -> Address:
     return Address(parts.hostname, port or (443 if secure else 80), secure, parts.path.rstrip("/"))
 
 
-class _Connection:
-    __slots__ = ("idle_since", "reader", "writer")
+class _Connection(asyncio.Protocol):
+    """One request and its answer at a time. Bytes that come while no call waits for an answer close it."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader = reader
-        self.writer = writer
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.idle_since = 0.0
+        self.gone: asyncio.Future[None] = loop.create_future()
+        self._loop = loop
+        self._transport: asyncio.Transport
+        self._reader: AnswerReader | None = None
+        self._asked = False
+        self._arrived = b""
+        self._ended = False
+        self._lost: Exception | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._poll = select.poll() if hasattr(select, "poll") else None
+
+    # --- asyncio ---
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        if self._poll is not None:
+            self._poll.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._asked:
+            self._transport.abort()
+            return
+        self._arrived = self._arrived + data if self._arrived else data
+        if len(self._arrived) > UNREAD_BYTES:
+            self._transport.pause_reading()
+        self._wake()
+
+    def eof_received(self) -> None:
+        self._ended = True
+        self._wake()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._lost = exc or ConnectionAbortedError("it was closed")
+        self._wake()
+        if not self.gone.done():
+            self.gone.set_result(None)
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    # --- calls ---
 
     @property
     def usable(self) -> bool:
-        closed = self.writer.is_closing() or self.reader.at_eof()
-        return not closed and time.monotonic() - self.idle_since < IDLE_S
+        """Whether the next request may be sent on it."""
+        if self._transport.is_closing() or time.monotonic() - self.idle_since > IDLE_S:
+            return False
+        # Bytes or an end that the event loop has not read yet would be taken for the next answer.
+        return self._poll is None or not self._poll.poll(0)
 
     def close(self) -> None:
-        self.writer.close()
+        self._transport.close()
+
+    def abort(self) -> None:
+        """Close it without sending what is still to be sent: the server may never read it."""
+        self._transport.abort()
+
+    async def answer(self, method: str, request: bytes) -> Answer:
+        """Raises OSError and UnexpectedAnswer."""
+        self._send(request)
+        first = await self._receive()
+        if method != "HEAD" and (answer := plain_answer(first)) is not None:
+            return answer
+        head = await self._head(AnswerReader(method), first)
+        return Answer(head.status, await self.body())
+
+    async def open_stream(self, request: bytes) -> Head:
+        """What comes before the body of an answer. Raises as `answer`."""
+        self._send(request)
+        return await self._head(AnswerReader("GET"), await self._receive())
+
+    async def body(self) -> bytes:
+        body = Body()
+        while part := await self.piece():
+            body.add(part)
+        return body.whole()
+
+    async def piece(self) -> bytes:
+        """What has come of the answer's body since the last one; at its end, nothing."""
+        assert self._reader is not None
+        while (part := self._reader.piece()) is None:
+            self._reader.feed(await self._receive())
+        return part
+
+    def ready_again(self) -> bool:
+        """Whether another request may follow this one and its answer."""
+        clean = (self._reader is None or self._reader.clean) and not self._arrived
+        if not clean or self._transport.is_closing():
+            return False
+        self._reader = None
+        self._asked = False
+        self.idle_since = time.monotonic()
+        return True
+
+    def _send(self, request: bytes) -> None:
+        self._asked = True
+        # It is not waited until all is sent: a server that refuses a large body answers before it has read it.
+        self._transport.write(request)
+
+    async def _head(self, reader: AnswerReader, first: bytes) -> Head:
+        self._reader = reader
+        reader.feed(first)
+        while (head := reader.head()) is None:
+            reader.feed(await self._receive())
+        return head
+
+    async def _receive(self) -> bytes:
+        """What has come; nothing where the server has closed its side."""
+        if not self._arrived and not self._ended:
+            await self._more()
+        data, self._arrived = self._arrived, b""
+        if len(data) > UNREAD_BYTES:
+            self._transport.resume_reading()
+        return data
+
+    async def _more(self) -> None:
+        if self._lost is None:
+            self._waiter = self._loop.create_future()
+            await self._waiter
+        if self._lost is not None and not self._arrived and not self._ended:
+            raise self._lost
 
 
 class Connections:
@@ -90,35 +203,30 @@ class Connections:
         ended, self._idle = [*self._idle, *self._streaming], []
         for connection in ended:
             connection.close()
-        await asyncio.gather(*(one.writer.wait_closed() for one in ended), return_exceptions=True)
+        await asyncio.gather(*(one.gone for one in ended))
 
     async def exchange(
         self, method: str, target: str, headers: dict[str, str], body: bytes | None, timeout_s: float | None
     ) -> Answer:
         """One request and its answer. Raises UnexpectedAnswer, or ServerUnreachable; with `sent` False in its
         details, the server has got nothing of it."""
-        head = self._head(method, target, headers, body)
+        request = self._head(method, target, headers, body) + (body or b"")
         async with self._room:
             connection = await self._take()
             try:
                 async with asyncio.timeout(timeout_s):
-                    connection.writer.write(head + (body or b""))
-                    await connection.writer.drain()
-                    answer, keep = await _read(connection.reader, method)
-            except TimeoutError:
-                connection.close()
-                raise ServerUnreachable(f"{self._address.shown} has not answered within {timeout_s} s") from None
-            except (OSError, asyncio.IncompleteReadError) as error:
-                connection.close()
-                raise ServerUnreachable(f"the connection to {self._address.shown} was lost: {error}") from error
+                    answer = await connection.answer(method, request)
+            except OSError as error:
+                connection.abort()
+                raise self._unreachable(error, timeout_s) from error
             except BaseException:
-                connection.close()  # half an answer may be on its way
+                connection.abort()  # half an answer may be on its way
                 raise
-        if keep and not self._closed:
-            connection.idle_since = time.monotonic()
+        unread = len(request) > LARGE_BYTES and answer.status >= 400
+        if not unread and not self._closed and connection.ready_again():
             self._idle.append(connection)
         else:
-            connection.close()
+            connection.abort()
         return answer
 
     def _head(self, method: str, target: str, headers: dict[str, str], body: bytes | None) -> bytes:
@@ -138,16 +246,17 @@ class Connections:
         connection = await self._connect()
         try:
             async with asyncio.timeout(timeout_s):
-                connection.writer.write(self._head("GET", target, headers, None))
-                await connection.writer.drain()
-                status, found, _ = await _read_head(connection.reader)
-                if status == 200 and found.get("transfer-encoding", "").lower() == "chunked":
+                head = await connection.open_stream(self._head("GET", target, headers, None))
+                if head.status == 200 and head.headers.get(b"content-type", b"").startswith(_STREAM):
                     return self._pieces(connection, silence_s)
-                answer, _ = await _read_body(connection.reader, status, found)
-        except BaseException as error:
-            connection.close()
-            raise self._lost(error, timeout_s) from error
-        connection.close()
+                answer = Answer(head.status, await connection.body())
+        except OSError as error:
+            connection.abort()
+            raise self._unreachable(error, timeout_s) from error
+        except BaseException:
+            connection.abort()
+            raise
+        connection.abort()
         return answer
 
     async def _pieces(self, connection: _Connection, silence_s: float) -> AsyncIterator[bytes]:
@@ -155,37 +264,39 @@ class Connections:
         try:
             while True:
                 async with asyncio.timeout(silence_s):
-                    piece = await _read_chunk(connection.reader)
+                    piece = await connection.piece()
                 if not piece:
                     return
                 yield piece
-        except (TimeoutError, OSError, asyncio.IncompleteReadError) as error:
-            raise self._lost(error, silence_s) from error
+        except OSError as error:
+            raise self._unreachable(error, silence_s) from error
         finally:
             self._streaming.discard(connection)
-            connection.close()
+            connection.abort()
 
-    def _lost(self, error: BaseException, timeout_s: float | None) -> BaseException:
-        """What a caller is told of it."""
+    def _unreachable(self, error: OSError, timeout_s: float | None) -> ServerUnreachable:
         if isinstance(error, TimeoutError):
             return ServerUnreachable(f"{self._address.shown} has not answered within {timeout_s} s")
-        if isinstance(error, OSError | asyncio.IncompleteReadError):
-            return ServerUnreachable(f"the connection to {self._address.shown} was lost: {error}")
-        return error
+        return ServerUnreachable(f"the connection to {self._address.shown} was lost: {error}")
 
     async def _take(self) -> _Connection:
         while self._idle:
             connection = self._idle.pop()
             if connection.usable:
                 return connection
-            connection.close()
+            connection.abort()
         return await self._connect()
 
     async def _connect(self) -> _Connection:
+        loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self._connect_timeout_s):
-                reader, writer = await asyncio.open_connection(
-                    self._address.host, self._address.port, ssl=self._tls, limit=HEAD_BYTES
+                _, connection = await loop.create_connection(
+                    lambda: _Connection(loop),
+                    self._address.host,
+                    self._address.port,
+                    ssl=self._tls,
+                    ssl_shutdown_timeout=_TLS_GOODBYE_S if self._tls else None,
                 )
         except ssl.SSLError as error:
             raise InvalidServer(
@@ -199,69 +310,4 @@ class Connections:
             raise ServerUnreachable(
                 f"{self._address.shown} can't be reached: {error.strerror or error}", sent=False
             ) from error
-        return _Connection(reader, writer)
-
-
-async def _read(reader: asyncio.StreamReader, method: str) -> tuple[Answer, bool]:
-    status, headers, keep = await _read_head(reader)
-    if method == "HEAD" or status in {204, 304} or status < 200:
-        return Answer(status, headers, b""), keep
-    answer, ended = await _read_body(reader, status, headers)
-    return answer, keep and ended
-
-
-async def _read_head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str], bool]:
-    """Status, headers, and whether the connection can be used again."""
-    try:
-        head = await reader.readuntil(b"\r\n\r\n")
-    except asyncio.LimitOverrunError:
-        raise UnexpectedAnswer("the answer's headers are too large") from None
-    status_line, *lines = head.decode("latin-1").split("\r\n")
-    version, _, rest = status_line.partition(" ")
-    if not version.startswith("HTTP/1.") or not rest[:3].isdigit():
-        raise UnexpectedAnswer(f"this is not HTTP: {status_line!r:.60}")
-    status = int(rest[:3])
-    headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    return status, headers, version == "HTTP/1.1" and headers.get("connection", "").lower() != "close"
-
-
-async def _read_body(reader: asyncio.StreamReader, status: int, headers: dict[str, str]) -> tuple[Answer, bool]:
-    """The answer, and whether its end was marked."""
-    if headers.get("transfer-encoding", "").lower() == "chunked":
-        return Answer(status, headers, await _read_chunks(reader)), True
-    length = headers.get("content-length", "")
-    if not length.isdigit():
-        return Answer(status, headers, await _read_rest(reader)), False
-    if int(length) > ANSWER_BYTES:
-        raise UnexpectedAnswer(f"the answer has {length} bytes, more than {ANSWER_BYTES}")
-    return Answer(status, headers, await reader.readexactly(int(length))), True
-
-
-async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
-    parts, size = list[bytes](), 0
-    while part := await _read_chunk(reader, ANSWER_BYTES - size):
-        parts.append(part)
-        size += len(part)
-    return b"".join(parts)
-
-
-async def _read_chunk(reader: asyncio.StreamReader, most: int = ANSWER_BYTES) -> bytes:
-    """One piece of an answer; the last one is empty."""
-    try:
-        length = int((await reader.readuntil(b"\r\n")).partition(b";")[0], 16)
-    except (ValueError, asyncio.LimitOverrunError):
-        raise UnexpectedAnswer("the answer is cut up in a way this client does not understand") from None
-    if not 0 <= length <= most:
-        raise UnexpectedAnswer(f"the answer has more than {ANSWER_BYTES} bytes")
-    return (await reader.readexactly(length + 2))[:-2]
-
-
-async def _read_rest(reader: asyncio.StreamReader) -> bytes:
-    data = await reader.read(ANSWER_BYTES + 1)
-    parts = [data]
-    while data:
-        data = await reader.read(ANSWER_BYTES + 1)
-        parts.append(data)
-        if sum(map(len, parts)) > ANSWER_BYTES:
-            raise UnexpectedAnswer(f"the answer has more than {ANSWER_BYTES} bytes")
-    return b"".join(parts)
+        return connection

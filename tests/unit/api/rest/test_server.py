@@ -7,7 +7,6 @@ import json
 import logging
 import socket
 import ssl
-import subprocess
 import sys
 
 import pytest
@@ -16,6 +15,7 @@ from holdfast import Client, Server, ServerConfig
 from holdfast.api.auth import AuthMode, AuthSettings
 from holdfast.errors import InvalidServer, UnprotectedServer
 from holdfast.model.keys import Role
+from tests.certificates import self_signed
 from tests.conftest import QUICK, until
 from tests.http_door import EXECUTIONS, make_key
 from tests.unit.api.rest.conftest import WORKFLOWS
@@ -70,14 +70,7 @@ async def test_settings_that_can_not_work(open_door, settings):
 
 
 async def test_tls(tmp_path, running, open_door):
-    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    subprocess.run(
-        f"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost "
-        f"-addext subjectAltName=IP:127.0.0.1 -keyout {key} -out {certificate}",
-        shell=True,
-        check=True,
-        capture_output=True,
-    )
+    certificate, key = self_signed(tmp_path)
     door = await open_door(config=ServerConfig(port=0, tls_certificate=str(certificate), tls_key=str(key)))
     trusting = ssl.create_default_context(cafile=str(certificate))
     async with Client.connect(door.url, tls=trusting) as client:

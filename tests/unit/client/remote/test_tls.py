@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from holdfast import RemoteWorker, WorkflowContext, workflow
 from holdfast.api.grpc.settings import GrpcSettings
 from holdfast.errors import ServerUnreachable
+from tests.certificates import needs_openssl, self_signed
 from tests.conftest import OpenEngine
 from tests.grpc_door import open_server
 
-pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl to make a certificate")
+pytestmark = needs_openssl
 
 
 @workflow
@@ -25,24 +23,7 @@ async def answers(ctx: WorkflowContext) -> int:
 
 @pytest.fixture
 def certificate(tmp_path: Path) -> tuple[bytes, bytes]:
-    """A certificate for this machine that signs itself, and its key."""
-    key, made = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
-    command: list[Any] = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-days",
-        "2",
-        "-keyout",
-        key,
-        "-out",
-        made,
-    ]
-    subprocess.run([*command, *subject], check=True, capture_output=True)
+    made, key = self_signed(tmp_path)
     return made.read_bytes(), key.read_bytes()
 
 
