@@ -13,7 +13,6 @@ from holdfast.contract.keys import (
     CreateOrg,
     KeyMade,
     KeyState,
-    Principal,
     RecordAct,
     RevokeKey,
     RotateKey,

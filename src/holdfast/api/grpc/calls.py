@@ -20,7 +20,7 @@ import msgspec
 from google.protobuf.message import DecodeError
 
 from holdfast.api.errors import details_of, grpc_status
-from holdfast.contract.keys import Principal
+from holdfast.contract.principals import Principal
 from holdfast.errors import Forbidden, HoldfastError, InvalidRequest, OrgNotFound
 from holdfast.model.keys import Role
 from holdfast.model.names import check_name
