@@ -18,7 +18,7 @@ from holdfast.errors import Unsupported
 
 A = TypeVar("A")
 F = TypeVar("F", bound=Callable[..., Any])
-O = TypeVar("O", bound=type[Operation[Any, Any]])
+Deciding = TypeVar("Deciding", bound=type[Operation[Any, Any]])
 RequestType = type[Request[Any]]
 Answering = Callable[[Any, Any], Any]
 Run = Callable[[Operation[Any, Any], Any], Awaitable[Any]]
@@ -27,10 +27,10 @@ DECIDED: Final[dict[RequestType, type[Operation[Any, Any]]]] = {}
 _MARK: Final = "_answers"
 
 
-def decides(*requests: RequestType) -> Callable[[O], O]:
+def decides(*requests: RequestType) -> Callable[[Deciding], Deciding]:
     """Mark an operation as the meaning of these requests."""
 
-    def mark(cls: O) -> O:
+    def mark(cls: Deciding) -> Deciding:
         DECIDED.update(dict.fromkeys(requests, cls))
         return cls
 

@@ -17,6 +17,7 @@ from holdfast.contract.keys import (
     RevokeKey,
     RotateKey,
 )
+from holdfast.contract.principals import Principal
 from holdfast.engine.key_facade import LocalKeys
 from holdfast.engine.keys.create import Create
 from holdfast.errors import (

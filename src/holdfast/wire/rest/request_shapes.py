@@ -73,7 +73,7 @@ class RequestShape:
     # --- the server's side ---
 
     def request(
-        self, org: str, path: Mapping[str, str], given: Any, key: str | None, by: Principal | None, address: str
+        self, org: str, path: Mapping[str, str], given: Any, *, key: str | None, by: Principal | None, address: str
     ) -> Any:
         """The request of a call. `key` is the header `Idempotency-Key`."""
         values: dict[str, Any] = {name: getattr(given, name) for name in self.fields}

@@ -30,7 +30,7 @@ async def by_the_table(call: Call) -> Any:
     row = call.operation.row
     assert row is not None, "it was made from a row"
     given = call.body if call.body is not None else call.query
-    request = shape_of(row).request(call.org, call.path, given, call.key, call.principal, call.address)
+    request = shape_of(row).request(call.org, call.path, given, key=call.key, by=call.principal, address=call.address)
     return await call.nouns.api.call(request)
 
 
