@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import structs
 
-from holdfast.contract.operation import Operation, Request
+from holdfast.contract.operation import Operation
 from holdfast.contract.table import TABLE
 from holdfast.wire.grpc.message_codec import Kind, kind_of
 from holdfast.wire.grpc.names import ATTRIBUTES, ORG, message_of
@@ -44,17 +44,17 @@ Messages = dict[str, dict[str, Any]]
 class Schema:
     """The messages: as they are pinned, then with what the table adds. `texts` are their comments."""
 
-    def __init__(self, messages: Messages) -> None:
-        self.messages = messages
+    def __init__(self, pinned: dict[str, Any]) -> None:
+        self.messages: Messages = pinned["messages"]
+        self.methods: dict[str, dict[str, str]] = pinned["methods"]
         self.texts: dict[str, str] = {}
-        self.methods: list[tuple[str, str, str, bool, str]] = []
 
     def add(self, operation: Operation) -> None:
         asked = f"{operation.rpc}Request"
         self.struct(operation.request, asked, request=True)
-        self.methods.append(
-            (operation.rpc, asked, self.answer(operation), operation.streams, operation.summary)
-        )
+        answer = f"{'stream ' if operation.streams else ''}{self.answer(operation)}"
+        pinned = self.methods.setdefault(operation.rpc, {"request": asked, "response": answer})
+        pinned["comment"] = f"{operation.summary}."
 
     def answer(self, operation: Operation) -> str:
         """An earlier method has a message of its own; others answer with the record."""
@@ -129,18 +129,33 @@ def _comment(text: str, indent: str = "") -> str:
     return textwrap.fill(text, 118, initial_indent=f"{indent}// ", subsequent_indent=f"{indent}// ") if text else ""
 
 
-def made() -> tuple[str, Messages]:
+def made() -> tuple[str, dict[str, Any]]:
     schema = Schema(json.loads(NUMBERS.read_text("utf-8")))
     for operation in TABLE:
         if not operation.no_rpc:
             schema.add(operation)
     methods = [
-        f"{_comment(text + '.', '  ')}\n  rpc {name}({asked}) returns ({'stream ' if streams else ''}{answer});"
-        for name, asked, answer, streams, text in schema.methods
+        f"{_comment(method['comment'], '  ')}\n  rpc {name}({method['request']}) returns ({method['response']});"
+        for name, method in schema.methods.items()
     ]
     service = "\n".join([f"// What an application asks for.\nservice {SERVICE} {{", *methods, "}"])
     blocks = [_block(name, fields, schema.texts.get(name, "")) for name, fields in schema.messages.items()]
-    return "\n\n".join([FIRST_MARK, service, *blocks, LAST_MARK]), schema.messages
+    return "\n\n".join([FIRST_MARK, service, *blocks, LAST_MARK]), {
+        "methods": schema.methods,
+        "messages": schema.messages,
+    }
+
+
+def _pinned(numbers: dict[str, Any]) -> str:
+    """One line for each method, and for each field of a message: a difference shows what was added."""
+    methods = ",\n".join(f"  {json.dumps(name)}: {json.dumps(method)}" for name, method in numbers["methods"].items())
+    messages = ",\n".join(
+        f"  {json.dumps(name)}: {{\n"
+        + ",\n".join(f"   {json.dumps(field)}: {json.dumps(pinned)}" for field, pinned in fields.items())
+        + "\n  }"
+        for name, fields in numbers["messages"].items()
+    )
+    return f'{{\n "methods": {{\n{methods}\n }},\n "messages": {{\n{messages}\n }}\n}}\n'
 
 
 def main() -> int:
@@ -150,7 +165,7 @@ def main() -> int:
     text, numbers = made()
     before, _, rest = PROTO.read_text("utf-8").partition(FIRST_MARK)
     after = rest.partition(LAST_MARK)[2]
-    wanted = {PROTO: f"{before}{text}{after}", NUMBERS: f"{json.dumps(numbers, indent=1)}\n"}
+    wanted = {PROTO: f"{before}{text}{after}", NUMBERS: _pinned(numbers)}
     stale = [path for path, content in wanted.items() if path.read_text("utf-8") != content]
     if check and stale:
         names = ", ".join(path.name for path in stale)

@@ -47,14 +47,14 @@ class HttpApi:
         answer = await self._caller.send(
             operation.method, shape.target(request), body, operation.answer, repeatable=repeatable, wait_s=wait_s
         )
-        answered: A = _without_key(answer) if made else answer
+        answered: A = without_key(answer) if made else answer
         return answered
 
     def stream(self, request: Request[A]) -> AsyncIterator[A]:
         raise NotImplementedError
 
 
-def _without_key(answer: Any) -> Any:
+def without_key(answer: Any) -> Any:
     """A key that the caller did not give is none of the answer."""
     if not hasattr(answer, "idempotency_key_used"):
         return answer

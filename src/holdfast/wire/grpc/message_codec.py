@@ -16,11 +16,13 @@ does not carry gets the struct's default: a field with presence that is not set,
 
 from __future__ import annotations
 
+import math
+import operator
 import types
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from enum import Enum
-from functools import cache
+from functools import cache, reduce
 from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin
 
 import msgspec
@@ -50,7 +52,7 @@ def kind_of(annotation: Any) -> Kind:
         parts = [part for part in get_args(annotation) if part not in {type(None), msgspec.UnsetType}]
         optional = len(parts) < len(get_args(annotation))
         if len(parts) > 1:
-            return Kind("json", Union[tuple(parts)], optional)
+            return Kind("json", reduce(operator.or_, parts), optional)
         annotation = parts[0]
     while get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
@@ -89,7 +91,7 @@ class _Field(NamedTuple):
 class MessageCodec:
     """`attributes` are fields of the message that have another name than the struct's: message field to attribute."""
 
-    def __init__(self, struct: type[msgspec.Struct], message: Any, attributes: Mapping[str, str] = {}) -> None:  # noqa: B006 - never changed
+    def __init__(self, struct: type[msgspec.Struct], message: Any, attributes: Mapping[str, str] = {}) -> None:
         self._struct = struct
         self._message = message
         by_attribute = {attribute: name for name, attribute in attributes.items()}
@@ -128,9 +130,7 @@ def _compiled(field: structs.FieldInfo, found: Any) -> _Field:
     is_map = found.message_type is not None and found.message_type.GetOptions().map_entry
     if default is msgspec.NODEFAULT and kind.optional:
         default = None
-    return _Field(
-        field.name, found.name, found.has_presence, default, read, write, kind.name == "tuple", is_map
-    )
+    return _Field(field.name, found.name, found.has_presence, default, read, write, kind.name == "tuple", is_map)
 
 
 def _read(field: _Field, message: Any) -> Any:
@@ -144,7 +144,13 @@ def _read(field: _Field, message: Any) -> Any:
 
 
 def _write(field: _Field, message: Any, value: Any) -> None:
-    made = field.write(value, field.public)
+    try:
+        _put(field, message, field.write(value, field.public))
+    except (TypeError, ValueError, UnicodeEncodeError) as error:
+        raise InvalidRequest(f"{field.public} can't be sent: {error}"[:500], field=field.public) from error
+
+
+def _put(field: _Field, message: Any, made: Any) -> None:
     if field.is_map:
         getattr(message, field.public).update(made)
     elif field.repeated:
@@ -171,6 +177,8 @@ def _conversions(kind: Kind, found: Any) -> tuple[Convert, Convert]:
     if kind.name == "struct":
         codec = codec_of(kind.of, found.message_type._concrete_class)  # noqa: SLF001 - protobuf has no other name for it
         return lambda value, _: codec.read(value), lambda value, _: codec.write(value)
+    if kind.name == "float" and found.cpp_type in {found.CPPTYPE_INT64, found.CPPTYPE_INT32}:
+        return _same, lambda value, _: math.ceil(value)
     return _SCALARS[kind.name](kind.of)
 
 

@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
+SERVICE: Final = "WorkflowDispatch"
+SERVICE_PATH: Final = f"/holdfast.v1.{SERVICE}"
+KEYS: Final = ("idempotency_key", "request_id")
+"""A message has one of these fields, or the idempotency key is in the metadata."""
 ORG: Final = "org_id"
 RECORDS: Final[dict[str, str]] = {
     "WorkflowInfo": "WorkflowExecution",
