@@ -55,6 +55,7 @@ bench: $(STAMP) ## measure
 
 generate: $(STAMP) ## write what is made from other files: the blocking faces, the gRPC messages, the snapshots
 	@$(BIN)/python -m tools.sync_faces
+	@$(BIN)/python -m tools.proto
 	@$(BIN)/python -m tools.wire
 	@$(BIN)/python -m tools.snapshots
 

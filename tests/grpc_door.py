@@ -29,6 +29,7 @@ WORKERS = "holdfast.v1.WorkerService"
 def nouns_of(engine: Engine) -> Nouns:
     local = engine._local
     return Nouns(
+        api=local.api,
         executions=local.executions,
         messages=local.messages,
         tasks=local.tasks,

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from holdfast.client.explaining import EventExplanation, WaitExplanation, WorkflowExplanation
     from holdfast.client.handles import WorkflowHandle
     from holdfast.client.mailbox import DeadLetter, Mailbox, MailboxEntry
-    from holdfast.client.operating import PauseState, QueueState, WorkerState
     from holdfast.client.promises import PromiseView, SettledPromise
     from holdfast.client.sync import SyncClient, SyncTaskHandle, SyncUpdateHandle, SyncWorkflowHandle
     from holdfast.client.task_output import TaskChunk, TaskOutput, TaskUpdate
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from holdfast.contract.calls import UpdateStatus
     from holdfast.contract.executions import Redelivered, SignalResponse, SignalWithStartResponse
     from holdfast.contract.keys import CreateKey, KeyMade, KeyView, RevokeKey, RotateKey
+    from holdfast.contract.queues import PauseInfo, QueueInfo, WorkerInfo
     from holdfast.contract.upkeep import RecoveryReport
     from holdfast.errors import HoldfastError, NonRetryable
     from holdfast.frontends.python.children import ChildHandle
@@ -71,12 +71,12 @@ _HOMES = {
     "On": "holdfast.frontends.python.triggers",
     "Outcome": "holdfast.frontends.python.composition",
     "ParentClose": "holdfast.model.values",
-    "PauseState": "holdfast.client.operating",
+    "PauseInfo": "holdfast.contract.queues",
     "PromiseFuture": "holdfast.frontends.python.messages",
     "PromiseState": "holdfast.model.messages",
     "PromiseView": "holdfast.client.promises",
     "Published": "holdfast.client.events",
-    "QueueState": "holdfast.client.operating",
+    "QueueInfo": "holdfast.contract.queues",
     "RecoveryReport": "holdfast.contract.upkeep",
     "Redelivered": "holdfast.contract.executions",
     "RemoteWorker": "holdfast.assembly",
@@ -111,7 +111,7 @@ _HOMES = {
     "WaitExplanation": "holdfast.client.explaining",
     "WaitView": "holdfast.client.events",
     "WorkerConfig": "holdfast.config",
-    "WorkerState": "holdfast.client.operating",
+    "WorkerInfo": "holdfast.contract.queues",
     "WorkflowContext": "holdfast.frontends.python.context",
     "WorkflowExplanation": "holdfast.client.explaining",
     "WorkflowHandle": "holdfast.client.handles",
@@ -151,12 +151,12 @@ __all__ = [
     "On",
     "Outcome",
     "ParentClose",
-    "PauseState",
+    "PauseInfo",
     "PromiseFuture",
     "PromiseState",
     "PromiseView",
     "Published",
-    "QueueState",
+    "QueueInfo",
     "RecoveryReport",
     "Redelivered",
     "RemoteWorker",
@@ -191,7 +191,7 @@ __all__ = [
     "WaitExplanation",
     "WaitView",
     "WorkerConfig",
-    "WorkerState",
+    "WorkerInfo",
     "WorkflowContext",
     "WorkflowExplanation",
     "WorkflowHandle",

@@ -116,12 +116,12 @@ class Engine:
         self.metrics = self._observe()
         """The metrics of this process, if they are on: `await engine.metrics.page()`."""
         self.client = Client(
+            self._local.api,
             self._local.executions,
             self._local.messages,
             self._local.tasks,
             org,
             payload_limit=self.config.limits.payload_bytes,
-            deployments=self._local.deployments,
             explanations=self._explanations(),
         )
         self._worker: Worker | None = None
@@ -227,6 +227,7 @@ class Engine:
 
         local = self._local
         return Nouns(
+            api=local.api,
             executions=local.executions,
             messages=local.messages,
             tasks=local.tasks,
@@ -235,14 +236,13 @@ class Engine:
             feeds=local.feeds,
             keys=local.keys,
             metrics=self.metrics,
-            deployments=local.deployments,
             explanations=self._explanations(),
             payload_bytes=self.config.limits.payload_bytes,
         )
 
     def _explanations(self) -> LocalExplanations:
         local = self._local
-        return LocalExplanations(local.executions, local.messages, local.deployments, local.store.clock)
+        return LocalExplanations(local.executions, local.messages, local.api, local.store.clock)
 
     @property
     def storage(self) -> Store:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.contract.deployments import Deployments
 from holdfast.contract.executions import Executions
 from holdfast.contract.explanations import Explanations
 from holdfast.contract.feeds import Feeds
 from holdfast.contract.messages import Messages
 from holdfast.contract.metrics import Metrics
+from holdfast.contract.operation import Api
 from holdfast.contract.tasks import Tasks
 from holdfast.contract.upkeep import Upkeep
 from holdfast.contract.workers import Sessions
@@ -20,6 +20,7 @@ from holdfast.contract.workers import Sessions
 class Nouns:
     """`keys` is `contract.keys.Keys` where the engine has any, `payload_bytes` how large one payload may be."""
 
+    api: Api
     executions: Executions
     messages: Messages
     tasks: Tasks
@@ -27,7 +28,6 @@ class Nouns:
     upkeep: Upkeep
     feeds: Feeds
     keys: Any = None
-    deployments: Deployments | None = None
     payload_bytes: int = 64 * 1024 * 1024
     explanations: Explanations | None = None
     metrics: Metrics | None = None

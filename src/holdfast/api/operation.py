@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
 
+from holdfast.contract.operation import Operation as Row
 from holdfast.model.keys import Role
+from holdfast.wire.rest.request_shapes import shape_of
 
 ORG: Final = "/api/orgs/{org}"
 EXECUTIONS: Final = f"{ORG}/workflow-executions"
@@ -34,6 +37,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     streams: bool = False
     example: dict[str, Any] | None = None
     media: str = "application/json"
+    row: Row | None = None
+    """The row of the contract's table that it was made from."""
 
     @property
     def parameters(self) -> list[str]:
@@ -70,3 +75,28 @@ def do(  # noqa: PLR0917 - a table reads by its columns
         answer=answer,
         **more,
     )
+
+
+def routes_of(row: Row) -> Iterator[Operation]:
+    """A row of the contract's table as it is called over HTTP."""
+    for number, path in enumerate((row.path, *row.aliases)):
+        shape = shape_of(row)
+        yield Operation(
+            name=row.name + ("_v1" if number else ""),
+            method=row.method,
+            path=path,
+            contract=row.request.__name__,
+            role=row.role,
+            tag=row.tag,
+            summary=row.summary,
+            body=shape.body,
+            query=shape.query,
+            answer=row.answer,
+            status=row.status,
+            payload=row.payload,
+            waits=row.waits,
+            streams=row.streams,
+            example=row.example,
+            media=row.media,
+            row=row,
+        )

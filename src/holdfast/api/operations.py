@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from holdfast.api.execution_operations import EXECUTION_OPERATIONS
-from holdfast.api.operation import ORG, V1, Operation, do, read
+from holdfast.api.operation import ORG, V1, Operation, do, read, routes_of
 from holdfast.api.task_operations import TASK_OPERATIONS
+from holdfast.contract.table import TABLE
 from holdfast.model.keys import Role
 from holdfast.wire.rest import bodies as b
 from holdfast.wire.rest import explanation_views as xv
@@ -267,57 +268,7 @@ KEY_OPERATIONS: Final = (
 _SYS: Final = "system"
 
 
-def _pause(name: str, path: str, summary: str) -> Operation:
-    return do(
-        name,
-        path,
-        "deployments.change_pause",
-        _SYS,
-        summary,
-        sv.PauseBody,
-        sv.PauseAnswerView,
-        role=Role.ADMIN,
-        example={"reason": "the payment service is down"},
-    )
-
-
 SYSTEM_OPERATIONS: Final = (
-    read(
-        "list_definitions",
-        f"{ORG}/definitions",
-        "deployments.definitions",
-        _SYS,
-        "Workflow kinds and versions that workers have registered",
-        sv.DefinitionList,
-        query=b.PageQuery,
-    ),
-    read(
-        "list_workers",
-        f"{ORG}/workers",
-        "deployments.workers",
-        _SYS,
-        "The worker sessions",
-        sv.WorkerList,
-        query=b.PageQuery,
-    ),
-    read(
-        "list_queues",
-        f"{ORG}/queues",
-        "deployments.queues",
-        _SYS,
-        "What waits for workers, by queue; the executions themselves are those with status PENDING",
-        sv.QueueList,
-        query=b.PageQuery,
-    ),
-    _pause("pause_queue", f"{ORG}/queues/{{queue}}/pause", "Hand out nothing of a queue; everything is still accepted"),
-    _pause("resume_queue", f"{ORG}/queues/{{queue}}/resume", "Hand out what waits in a queue again"),
-    _pause("pause_worker", f"{ORG}/workers/{{worker_id}}/pause", "Hand out nothing to a worker session"),
-    _pause("resume_worker", f"{ORG}/workers/{{worker_id}}/resume", "Hand out work to a worker session again"),
-    _pause(
-        "drain_worker",
-        f"{ORG}/workers/{{worker_id}}/drain",
-        "Hand out nothing more to a worker session, for good: it can be stopped when it has finished what it has",
-    ),
     read(
         "who_am_i",
         "/api/me",
@@ -357,5 +308,6 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *MESSAGE_OPERATIONS,
     *KEY_OPERATIONS,
     *SYSTEM_OPERATIONS,
+    *(route for operation in TABLE for route in routes_of(operation)),
 )
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}

@@ -52,7 +52,7 @@ def list_(door: Door, *, limit: int) -> None:
 def _row(act: AuditView) -> list[Shown]:
     from holdfast.cli.output import Cell
     from holdfast.cli.words import day_time
-    from holdfast.wire.rest.times import micros
+    from holdfast.contract.instants import micros
 
     outcome = Cell(act.outcome, "green" if act.outcome in {"done", "begun"} else "red")
     time = Cell(day_time(micros(act.at)), "dim")

@@ -11,12 +11,13 @@ from holdfast.cli import words
 from holdfast.cli.diagnosis import LATE, UNCLAIMED, Finding, Level, Sessions, sessions_of
 from holdfast.cli.words import length, since
 from holdfast.cli.workflow.listing import executions
+from holdfast.contract.instants import micros
 from holdfast.model.executions import NEVER, Execution, TaskRow
-from holdfast.model.pauses import Pause
 
 if TYPE_CHECKING:
     from holdfast.cli.doors import Door
     from holdfast.client.client import Client
+    from holdfast.contract.queues import PauseInfo
 
 SHOWN = 5
 LOOKED_AT = 500
@@ -38,7 +39,7 @@ async def look_around(door: Door, client: Client) -> list[Finding]:
 
 
 def _workers(sessions: Sessions, now: int, *, has_open: bool) -> list[Finding]:
-    lost = [row for row in sessions.workers if row.lease_until_at <= now]
+    lost = [row for row in sessions.workers if micros(row.lease_until) <= now]
     found = [
         Finding(Level.OK, f"worker {row.id} is there since {since(row.started_at, now)}") for row in sessions.alive
     ]
@@ -48,7 +49,7 @@ def _workers(sessions: Sessions, now: int, *, has_open: bool) -> list[Finding]:
     found += [
         Finding(
             Level.BAD,
-            f"worker {row.id} was lost {length(now - row.lease_until_at)} ago, and what it held is not taken back",
+            f"worker {row.id} was lost {length(now - micros(row.lease_until))} ago, and what it held is not taken back",
             "holdfast recover",
         )
         for row in lost
@@ -61,25 +62,27 @@ def _paused(sessions: Sessions, now: int) -> list[Finding]:
         *(
             Finding(
                 Level.NOTE,
-                f"queue {pause.name!r} is paused since {since(pause.since_at, now)}{_reason(pause)}",
-                f"holdfast queue resume {quote(pause.name)}",
+                f"queue {queue.name!r} is paused since {since(queue.pause.since, now)}{_reason(queue.pause)}",
+                f"holdfast queue resume {quote(queue.name)}",
                 "queue_paused",
             )
-            for pause in sessions.paused_queues
+            for queue in sessions.queues
+            if queue.pause is not None
         ),
         *(
             Finding(
                 Level.NOTE,
-                f"worker {pause.name} is {pause.mode.value} since {since(pause.since_at, now)}{_reason(pause)}",
-                f"holdfast workers resume {quote(pause.name)}" if pause.mode == "paused" else "stop it when it is done",
+                f"worker {worker.id} is {pause.mode.value} since {since(pause.since, now)}{_reason(pause)}",
+                f"holdfast workers resume {quote(worker.id)}" if pause.mode == "paused" else "stop it when it is done",
                 "worker_paused",
             )
-            for pause in sessions.paused_workers
+            for worker in sessions.workers
+            if (pause := worker.pause) is not None
         ),
     ]
 
 
-def _reason(pause: Pause) -> str:
+def _reason(pause: PauseInfo) -> str:
     return f": {words.short(pause.reason, 300)}" if pause.reason else ""
 
 

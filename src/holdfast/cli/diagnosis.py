@@ -16,10 +16,9 @@ __all__ = ["LATE", "UNCLAIMED", "Examined", "Finding", "Level", "Sessions", "exa
 
 
 async def examine(client: Client, execution: Execution, now: int) -> Examined:
-    sources = Sources(client.executions, client.messages, client.deployments, client.org)
+    sources = Sources(client.executions, client.messages, client.api, client.org)
     return await examine_sources(sources, execution, now=now)
 
 
 async def sessions_of(client: Client, now: int) -> Sessions:
-    assert client.deployments is not None, "the client of a command has all nouns"
-    return await read_sessions(client.deployments, client.org, now)
+    return await read_sessions(client.api, client.org, now)

@@ -78,8 +78,8 @@ class Door:
     async def now(self) -> int:
         """The time by which leases and timers are judged: the database's, which need not be this machine's."""
         from holdfast.cli import words
+        from holdfast.contract.instants import micros
         from holdfast.store.urls import kind_of
-        from holdfast.wire.rest.times import micros
 
         if self.server is not None:
             async with self._introduced() as (_, me):

@@ -117,8 +117,8 @@ async def _line(client: Client, execution: Execution) -> bytes:
 def _event(event: HistoryEvent) -> dict[str, Any]:
     from msgspec import Raw
 
+    from holdfast.contract.instants import instant
     from holdfast.model.events import encode_body
-    from holdfast.wire.rest.times import instant
 
     return {
         "seq": event.seq,

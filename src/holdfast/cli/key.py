@@ -92,7 +92,7 @@ def list_(door: Door) -> None:
 def _row(found: KeyView) -> list[Shown]:
     from holdfast.cli.output import Cell
     from holdfast.cli.words import day_time
-    from holdfast.wire.rest.times import micros
+    from holdfast.contract.instants import micros
 
     return [
         found.key_id,

@@ -70,7 +70,7 @@ def list_(door: Door) -> None:
 
 
 def _view(found: Org) -> dict[str, object]:
-    from holdfast.wire.rest.times import instant, instant_or_none
+    from holdfast.contract.instants import instant, instant_or_none
 
     return {
         "org": found.slug,

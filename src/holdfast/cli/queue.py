@@ -11,7 +11,7 @@ from holdfast.cli.doors import Door, connected
 if TYPE_CHECKING:
     from holdfast.cli.output import Shown
     from holdfast.client.client import Client
-    from holdfast.contract.deployments import QueueView
+    from holdfast.contract.queues import QueueInfo
 
 MOST = 1_000
 reason_option = click.option("--reason", default="", help="For people: shown with the pause, and recorded.")
@@ -27,31 +27,29 @@ def queue() -> None:
 def list_(door: Door) -> None:
     """List queues in which something waits for a worker, and those that are paused. With --json, one object on each
     line."""
-    from holdfast.wire.rest.system_views import queue_view
 
-    async def run(client: Client) -> list[QueueView]:
-        assert client.deployments is not None, "the client of a command has all nouns"
-        return await client.deployments.queues(client.org, MOST)
+    async def run(client: Client) -> list[QueueInfo]:
+        return await client.list_queues(limit=MOST)
 
     found = door.look(run)
     if door.out.as_json:
         for one in found:
-            door.out.item(queue_view(one))
+            door.out.item(one)
         return
     headers = ("QUEUE", "TURNS", "TASKS", "WAITING SINCE", "STATE")
     door.out.table(headers, [_row(one) for one in found], empty="nothing waits, and nothing is paused")
 
 
-def _row(found: QueueView) -> list[Shown]:
+def _row(found: QueueInfo) -> list[Shown]:
     from holdfast.cli.output import Cell
     from holdfast.cli.words import since
 
     state = Cell("open", "green")
     if found.pause is not None:
         why = f": {found.pause.reason}" if found.pause.reason else ""
-        state = Cell(f"paused since {since(found.pause.since_at)}{why}", "yellow")
-    waits = "" if found.since_at is None else since(found.since_at)
-    return [found.queue, str(found.turns), str(found.tasks), Cell(waits, "dim"), state]
+        state = Cell(f"paused since {since(found.pause.since)}{why}", "yellow")
+    waits = "" if found.waiting_since is None else since(found.waiting_since)
+    return [found.name, str(found.turns), str(found.tasks), Cell(waits, "dim"), state]
 
 
 @queue.command()

@@ -13,7 +13,7 @@ from holdfast.cli.queue import MOST, reason_option
 if TYPE_CHECKING:
     from holdfast.cli.output import Shown
     from holdfast.client.client import Client
-    from holdfast.contract.deployments import WorkerView
+    from holdfast.contract.queues import WorkerInfo
 
 _worker = click.argument("worker_id", metavar="WORKER_ID")
 
@@ -28,33 +28,32 @@ def workers() -> None:
 def list_(door: Door) -> None:
     """List the worker sessions, the youngest first; also one that was lost and is not missed yet. With --json, one
     object on each line."""
-    from holdfast.wire.rest.system_views import worker_view
 
-    async def run(client: Client) -> tuple[list[WorkerView], int]:
-        assert client.deployments is not None, "the client of a command has all nouns"
-        return await client.deployments.workers(client.org, MOST), await door.now()
+    async def run(client: Client) -> tuple[list[WorkerInfo], int]:
+        return await client.list_workers(limit=MOST), await door.now()
 
     found, now = door.look(run)
     if door.out.as_json:
         for one in found:
-            door.out.item(worker_view(one))
+            door.out.item(one)
         return
     headers = ("WORKER ID", "HOST", "PID", "STARTED", "STATE")
     door.out.table(headers, [_row(one, now) for one in found], empty="no worker is there: holdfast worker APP")
 
 
-def _row(found: WorkerView, now: int) -> list[Shown]:
+def _row(found: WorkerInfo, now: int) -> list[Shown]:
     from holdfast.cli.output import Cell
     from holdfast.cli.words import since
+    from holdfast.contract.instants import micros
 
-    row, pause = found.row, found.pause
+    pause = found.pause
     state = Cell("works", "green")
-    if row.lease_until_at <= now:
-        state = Cell(f"lost since {since(row.lease_until_at, now)}", "red")
+    if micros(found.lease_until) <= now:
+        state = Cell(f"lost since {since(found.lease_until, now)}", "red")
     elif pause is not None:
         why = f": {pause.reason}" if pause.reason else ""
-        state = Cell(f"{pause.mode.value} since {since(pause.since_at, now)}{why}", "yellow")
-    return [row.id, row.host, str(row.pid), Cell(since(row.started_at, now), "dim"), state]
+        state = Cell(f"{pause.mode.value} since {since(pause.since, now)}{why}", "yellow")
+    return [found.id, found.host, str(found.pid), Cell(since(found.started_at, now), "dim"), state]
 
 
 @workers.command()

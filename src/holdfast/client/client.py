@@ -22,9 +22,9 @@ from holdfast.client.promises import Promises, SettledPromise, key_of, ttl_of
 from holdfast.client.task_output import TaskOutputs
 from holdfast.client.tasks import StandaloneTasks
 from holdfast.contract import executions as ex
-from holdfast.contract.deployments import Deployments
 from holdfast.contract.explanations import Explanations
 from holdfast.contract.messages import Messages
+from holdfast.contract.operation import Api
 from holdfast.contract.tasks import Tasks
 from holdfast.explaining.explanations import LocalExplanations
 from holdfast.model.durations import Duration
@@ -42,19 +42,19 @@ class Client(Lists, StandaloneTasks, Operating, TaskOutputs):
 
     def __init__(
         self,
+        api: Api,
         executions: ex.Executions,
         messages: Messages,
         tasks: Tasks,
         org: str,
         *,
         payload_limit: int = DEFAULT_LIMIT_BYTES,
-        deployments: Deployments | None = None,
         explanations: Explanations | None = None,
     ) -> None:
         self.executions = executions
         self.messages = messages
         self.tasks = tasks
-        self.deployments = deployments
+        self.api = api
         self.org = org
         self.portal = Portal()
         """How other threads reach the event loop; the engine opens it."""
@@ -62,9 +62,7 @@ class Client(Lists, StandaloneTasks, Operating, TaskOutputs):
         self.broadcasts = Broadcasts(messages, org, payload_limit)
         self.promises = Promises(messages, org, payload_limit)
         self.events = Events(messages, org, payload_limit)
-        self.explaining = Explaining(
-            explanations or LocalExplanations(executions, messages, deployments), messages, org
-        )
+        self.explaining = Explaining(explanations or LocalExplanations(executions, messages, api), messages, org)
         self.mailboxes = Mailboxes(executions, org)
         self._limit = payload_limit
         self._sync: SyncClient | None = None

@@ -5,55 +5,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
-
 from holdfast.client.explaining import EventExplanation, Explaining, WorkflowExplanation
-from holdfast.client.views import instant
-from holdfast.contract.deployments import ChangePause, Deployments, QueueView, WorkerView
-from holdfast.errors import Unsupported
-from holdfast.model.pauses import Pausable, Pause, PauseMode
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PauseState:
-    """Since when nothing is handed out, and why; `mode` is `draining` for a worker that gets nothing more for good."""
-
-    mode: PauseMode
-    since: datetime
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueState:
-    """What waits for a worker: `turns` of executions with news, and `tasks`; the first of them since `waiting_since`.
-    `pause` if the queue is paused."""
-
-    name: str
-    turns: int
-    tasks: int
-    waiting_since: datetime | None = None
-    pause: PauseState | None = None
-
-    @property
-    def paused(self) -> bool:
-        return self.pause is not None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerState:
-    """A worker session. It is missed when `lease_until` is over."""
-
-    id: str
-    host: str
-    pid: int
-    started_at: datetime
-    lease_until: datetime
-    pause: PauseState | None = None
-
-    @property
-    def paused(self) -> bool:
-        return self.pause is not None
+from holdfast.contract.operation import Api
+from holdfast.contract.queues import (
+    DrainWorker,
+    ListQueues,
+    ListWorkers,
+    PauseQueue,
+    PauseWorker,
+    QueueInfo,
+    ResumeQueue,
+    ResumeWorker,
+    WorkerInfo,
+)
 
 
 class Operating:
@@ -61,44 +25,44 @@ class Operating:
 
     org: str
     explaining: Explaining
-    deployments: Deployments | None
+    api: Api
 
-    async def list_queues(self, *, limit: int = 1000) -> list[QueueState]:
+    async def list_queues(self, *, limit: int = 1000) -> list[QueueInfo]:
         """Queues in which something waits for a worker, and those that are paused, by name."""
-        return [_queue(found) for found in await self._of().queues(self.org, limit)]
+        return list((await self.api.call(ListQueues(org=self.org, limit=limit))).queues)
 
     async def pause_queue(self, queue: str, *, reason: str = "") -> bool:
         """Hand out nothing of a queue until it is resumed, on any node; whether it was not paused before.
 
         What was handed out goes on. Starts, signals and everything else are still accepted: work waits in the queue.
         """
-        return await self._change(Pausable.QUEUE, queue, PauseMode.PAUSED, reason)
+        return (await self.api.call(PauseQueue(org=self.org, queue=queue, reason=reason))).changed
 
     async def resume_queue(self, queue: str) -> bool:
         """Hand out what waits in a queue again; whether it was paused."""
-        return await self._change(Pausable.QUEUE, queue, None)
+        return (await self.api.call(ResumeQueue(org=self.org, queue=queue))).changed
 
-    async def list_workers(self, *, limit: int = 1000) -> list[WorkerState]:
+    async def list_workers(self, *, limit: int = 1000) -> list[WorkerInfo]:
         """The worker sessions, the youngest first; also one that was lost and is not missed yet."""
-        return [_worker(found) for found in await self._of().workers(self.org, limit)]
+        return list((await self.api.call(ListWorkers(org=self.org, limit=limit))).workers)
 
     async def pause_worker(self, worker_id: str, *, reason: str = "") -> bool:
         """Hand out nothing to a worker session until it is resumed; whether it was not paused before.
 
         What it has it finishes. Raises WorkerNotFound, WorkerDraining.
         """
-        return await self._change(Pausable.WORKER, worker_id, PauseMode.PAUSED, reason)
+        return (await self.api.call(PauseWorker(org=self.org, worker_id=worker_id, reason=reason))).changed
 
     async def resume_worker(self, worker_id: str) -> bool:
         """Hand out work to a worker session again; whether it was paused. Raises WorkerNotFound, WorkerDraining."""
-        return await self._change(Pausable.WORKER, worker_id, None)
+        return (await self.api.call(ResumeWorker(org=self.org, worker_id=worker_id))).changed
 
     async def drain_worker(self, worker_id: str, *, reason: str = "") -> bool:
         """Hand out nothing more to a worker session, for good; whether it was not being drained before.
 
         It can be stopped when it has finished what it has. Raises WorkerNotFound.
         """
-        return await self._change(Pausable.WORKER, worker_id, PauseMode.DRAINING, reason)
+        return (await self.api.call(DrainWorker(org=self.org, worker_id=worker_id, reason=reason))).changed
 
     async def explain_workflow(self, workflow_execution_id: str) -> WorkflowExplanation:
         """Why an execution does not move, or how it ended, and what to do next."""
@@ -107,40 +71,3 @@ class Operating:
     async def explain_event(self, event_id: int) -> EventExplanation:
         """Why an event that is kept or dead went to whom it went: every open wait of its key, and what refused it."""
         return await self.explaining.event(event_id)
-
-    async def _change(self, what: Pausable, name: str, mode: PauseMode | None, reason: str = "") -> bool:
-        request = ChangePause(org=self.org, what=what, name=name, mode=mode, reason=reason)
-        return (await self._of().change_pause(request)).changed
-
-    def _of(self) -> Deployments:
-        if self.deployments is None:
-            raise Unsupported("this client was made without access to queues and workers")
-        return self.deployments
-
-
-def _queue(found: QueueView) -> QueueState:
-    return QueueState(
-        name=found.queue,
-        turns=found.turns,
-        tasks=found.tasks,
-        waiting_since=None if found.since_at is None else instant(found.since_at),
-        pause=_pause(found.pause),
-    )
-
-
-def _worker(found: WorkerView) -> WorkerState:
-    row = found.row
-    return WorkerState(
-        id=row.id,
-        host=row.host,
-        pid=row.pid,
-        started_at=instant(row.started_at),
-        lease_until=instant(row.lease_until_at),
-        pause=_pause(found.pause),
-    )
-
-
-def _pause(found: Pause | None) -> PauseState | None:
-    if found is None:
-        return None
-    return PauseState(mode=found.mode, since=instant(found.since_at), reason=found.reason)

@@ -16,7 +16,6 @@ from holdfast.client.events import DeadEventView, EventKeyView, EventView, Publi
 from holdfast.client.explaining import EventExplanation, WaitExplanation, WorkflowExplanation
 from holdfast.client.handles import WorkflowHandle
 from holdfast.client.mailbox import DeadLetter, Mailbox
-from holdfast.client.operating import QueueState, WorkerState
 from holdfast.client.options import Workflow
 from holdfast.client.portal import Face
 from holdfast.client.promises import PromiseView, SettledPromise
@@ -25,6 +24,8 @@ from holdfast.client.tasks import AnyTask, TaskHandle, TaskPage, TaskView
 from holdfast.client.views import WorkflowPage, WorkflowView
 from holdfast.contract import executions as ex
 from holdfast.contract.calls import UpdateStatus
+from holdfast.contract.operation import Api
+from holdfast.contract.queues import QueueInfo, WorkerInfo
 from holdfast.model.durations import Duration
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import Status, TaskRow, TimerRow
@@ -35,6 +36,10 @@ class SyncClient(Face[Client]):
     """Starts, signals and looks at the workflows of one org. Where the engine runs makes no difference to it."""
 
     __slots__ = ()
+
+    @property
+    def api(self) -> Api:
+        return self._wrapped.api
 
     @property
     def org(self) -> str:
@@ -643,7 +648,7 @@ class SyncClient(Face[Client]):
         """All standalone tasks that match, page by page."""
         return self._portal.iterate(self._wrapped.iter_tasks(**filters))
 
-    def list_queues(self, *, limit: int = 1000) -> list[QueueState]:
+    def list_queues(self, *, limit: int = 1000) -> list[QueueInfo]:
         """Queues in which something waits for a worker, and those that are paused, by name."""
         return self._portal.call(self._wrapped.list_queues, limit=limit)
 
@@ -658,7 +663,7 @@ class SyncClient(Face[Client]):
         """Hand out what waits in a queue again; whether it was paused."""
         return self._portal.call(self._wrapped.resume_queue, queue)
 
-    def list_workers(self, *, limit: int = 1000) -> list[WorkerState]:
+    def list_workers(self, *, limit: int = 1000) -> list[WorkerInfo]:
         """The worker sessions, the youngest first; also one that was lost and is not missed yet."""
         return self._portal.call(self._wrapped.list_workers, limit=limit)
 

@@ -12,20 +12,8 @@ from typing import Protocol
 
 import msgspec
 
+from holdfast.contract.principals import Principal
 from holdfast.model.keys import ApiKey, AuditRow, Org, Role
-
-
-class Principal(msgspec.Struct, frozen=True, repr_omit_defaults=True):
-    """Who asks. `key_id` is None in development without keys; `key_hash` is for asking again whether the key still
-    counts."""
-
-    org: str
-    role: Role
-    key_id: str | None = None
-    key_hash: str | None = None
-
-    def __repr__(self) -> str:
-        return f"Principal({self.org!r}, {self.role.value!r}, {self.key_id!r})"
 
 
 class KeyState(StrEnum):

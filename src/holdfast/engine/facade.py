@@ -21,10 +21,10 @@ from holdfast.contract import executions as ex
 from holdfast.contract import workers as wk
 from holdfast.contract.task_output import OutputPage, TaskNews
 from holdfast.contract.upkeep import DueWork, RecoveryReport
+from holdfast.engine.api import LocalApi
 from holdfast.engine.checks import check_not_reserved, check_payload, check_tags, check_timeout
 from holdfast.engine.cursors import Cursors
 from holdfast.engine.deleting import Deleting
-from holdfast.engine.deployments import LocalDeployments
 from holdfast.engine.desk import Desk
 from holdfast.engine.executions.cancel import Cancel
 from holdfast.engine.executions.fork import Fork
@@ -48,8 +48,8 @@ from holdfast.engine.message_facade import LocalMessages
 from holdfast.engine.operation import Operation
 from holdfast.engine.outcomes import Outcomes
 from holdfast.engine.past import ChoosePoint, Past, read_past
-from holdfast.engine.pausing import Pausing
 from holdfast.engine.queries import Queries, check_as_of
+from holdfast.engine.queues import Queues
 from holdfast.engine.recovery import recover
 from holdfast.engine.retention import Retention
 from holdfast.engine.rules.rebuilding import check_point, retry_point
@@ -101,10 +101,8 @@ class LocalEngine:
         self.outcomes = Outcomes()
         self.updates = Updates(store)
         self.feeds = LocalFeeds(store)
-        self.pausing = Pausing(self)
         self.deleting = Deleting(self)
         self.retention = Retention(self)
-        self.deployments = LocalDeployments(store, config.limits, self.pausing)
         # Ids and nonces must be unique, not secret: a generator seeded by the system is enough, and 20 times cheaper.
         self.queue = OperationQueue(config, self.desk, entropy or _generator(), self)
         self.queries = Queries(self.desk, self.queue.entropy)
@@ -116,6 +114,8 @@ class LocalEngine:
         self.joins = Joins(self)
         self.mailboxes = Mailboxes(self)
         self.upkeep = LocalUpkeep(self)
+        self.queues = Queues(store, self.queue, self.desk, lambda: self.keys.chain, self.upkeep.claim)
+        self.api = LocalApi(self.run, config.limits, (self.queues,))
         self.loop: asyncio.AbstractEventLoop | None = None
         self.tracing: Tracing | None = None
 
@@ -123,7 +123,7 @@ class LocalEngine:
         self.loop = asyncio.get_running_loop()
         await self.store.open(self.queue)
         self.queue.start(self.loop, self.store.wake, on_loop=self.store.writes_on_loop)
-        await self.pausing.refresh()
+        await self.queues.refresh()
         self.feeds.start()
 
     async def stop(self) -> None:
@@ -520,7 +520,7 @@ class LocalUpkeep:
         self._looking = True
         self._engine.outcomes.doubt()
         # What is to be run comes first: those who only look can wait that long.
-        await asyncio.gather(self._pass_on_news(), self._engine.pausing.look_around())
+        await asyncio.gather(self._pass_on_news(), self._engine.queues.look_around())
         await self.claim()
         await self._check_outcomes()
         await self._engine.updates.look_around()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from msgspec import structs
 
 from holdfast.contract import keys as ks
+from holdfast.contract.principals import Principal
 from holdfast.engine.checks import check_number, check_timeout
 from holdfast.engine.key_cache import TTL_S, KeyCache
 from holdfast.engine.keys.create import Create
@@ -94,7 +95,7 @@ class LocalKeys:
             raise no_key(org, key_id)
         return ks.view_of(found, self._store.clock())
 
-    async def authenticate(self, key_hash: str) -> ks.Principal:
+    async def authenticate(self, key_hash: str) -> Principal:
         """Known or not, revoked or not: the same query and the same comparison."""
         if not _is_hash(key_hash):
             raise Unauthenticated
@@ -105,7 +106,7 @@ class LocalKeys:
             raise Unauthenticated
         if is_stale(key, now):
             self._touch(key.id)
-        return ks.Principal(key.org, key.role, key.id, key_hash)
+        return Principal(key.org, key.role, key.id, key_hash)
 
     async def any(self) -> bool:
         if not self._any and self._clock() >= self._none_until:

@@ -37,7 +37,7 @@ class LocalWorkers:
         check_triggers(request)
         await self._submit(Register(request))
         if not self._engine.desk.sessions:
-            await self._engine.pausing.refresh()  # nobody has cared before
+            await self._engine.queues.refresh()  # nobody has cared before
         self._engine.desk.open(request)
         # The session is open, whatever becomes of its first look for work: a worker that is told otherwise opens
         # another one, and this one is given work that nobody does. The next look comes soon.
@@ -97,7 +97,7 @@ class LocalWorkers:
     async def replace(self, request: wk.ReplaceSession) -> tuple[wk.RunningAttempt, ...]:
         self._engine.desk.drain(request.session)
         kept = await self._submit(Replace(request))
-        await self._engine.pausing.refresh()
+        await self._engine.queues.refresh()
         await self.abandon(request.session)
         return kept
 

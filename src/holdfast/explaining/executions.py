@@ -10,17 +10,26 @@ from dataclasses import dataclass, field
 from shlex import quote
 from typing import NamedTuple
 
-from holdfast.contract.deployments import Deployments
 from holdfast.contract.executions import Executions
 from holdfast.contract.explanations import Finding, Level
+from holdfast.contract.instants import micros
 from holdfast.contract.messages import Messages
+from holdfast.contract.operation import Api
+from holdfast.contract.queues import (
+    DefinitionInfo,
+    ListDefinitions,
+    ListQueues,
+    ListWorkers,
+    PauseInfo,
+    QueueInfo,
+    WorkerInfo,
+)
 from holdfast.explaining import words
 from holdfast.explaining.events import misses
 from holdfast.explaining.words import length, since
 from holdfast.model import events as e
-from holdfast.model.executions import DefinitionRow, Execution, Status, TaskRow, TimerRow, WorkerRow
+from holdfast.model.executions import Execution, Status, TaskRow, TimerRow
 from holdfast.model.messages import PromiseRow, PromiseState, SubscriptionRow
-from holdfast.model.pauses import Pause
 from holdfast.model.standalone import KIND_TAG, TASK_WORKFLOW, is_reserved
 from holdfast.model.values import MICRO, Wait
 from holdfast.wire.rest.reading import UNTOLD
@@ -34,11 +43,11 @@ UNCLAIMED = 10 * MICRO
 
 
 class Sources(NamedTuple):
-    """Where to look. `deployments` is None where nobody can be asked about workers."""
+    """Where to look."""
 
     executions: Executions
     messages: Messages
-    deployments: Deployments | None
+    api: Api
     org: str
 
 
@@ -46,44 +55,41 @@ class Sources(NamedTuple):
 class Sessions:
     """Workers that were not seen to end, every workflow that one of them ever had, and what is paused."""
 
-    workers: tuple[WorkerRow, ...] = ()
-    definitions: tuple[DefinitionRow, ...] = ()
-    alive: tuple[WorkerRow, ...] = ()
-    paused_workers: tuple[Pause, ...] = ()
-    paused_queues: tuple[Pause, ...] = ()
+    workers: tuple[WorkerInfo, ...] = ()
+    definitions: tuple[DefinitionInfo, ...] = ()
+    alive: tuple[WorkerInfo, ...] = ()
+    queues: tuple[QueueInfo, ...] = ()
 
     def knows(self, kind: str, version: str) -> bool:
         """The engine's own kinds are not among the definitions that are told: whoever was started was known."""
         return is_reserved(kind) or any((row.kind, row.version) == (kind, version) for row in self.definitions)
 
-    def worker(self, session: str) -> WorkerRow | None:
+    def worker(self, session: str) -> WorkerInfo | None:
         return next((row for row in self.workers if row.id == session), None)
 
-    def pause_of(self, queue: str) -> Pause | None:
-        return next((pause for pause in self.paused_queues if pause.name == queue), None)
+    def pause_of(self, queue: str) -> PauseInfo | None:
+        return next((found.pause for found in self.queues if found.name == queue), None)
 
     @property
     def all_paused(self) -> bool:
         """Whether there are workers, and nothing is handed out to any of them."""
-        stopped = {pause.name for pause in self.paused_workers}
-        return bool(self.alive) and all(row.id in stopped for row in self.alive)
+        return bool(self.alive) and all(worker.paused for worker in self.alive)
 
 
-async def read_sessions(deployments: Deployments, org: str, now: int) -> Sessions:
-    workers = await deployments.workers(org, MOST)
-    rows = tuple(sorted((found.row for found in workers), key=lambda row: row.id))
+async def read_sessions(api: Api, org: str, now: int) -> Sessions:
+    found = (await api.call(ListWorkers(org=org, limit=MOST))).workers
+    workers = tuple(sorted(found, key=lambda worker: worker.id))
     return Sessions(
-        workers=rows,
-        definitions=tuple(await deployments.definitions(org, MOST)),
-        alive=tuple(row for row in rows if row.lease_until_at > now),
-        paused_workers=tuple(found.pause for found in workers if found.pause is not None),
-        paused_queues=tuple(found.pause for found in await deployments.queues(org, MOST) if found.pause is not None),
+        workers=workers,
+        definitions=(await api.call(ListDefinitions(org=org, limit=MOST))).definitions,
+        alive=tuple(worker for worker in workers if micros(worker.lease_until) > now),
+        queues=(await api.call(ListQueues(org=org, limit=MOST))).queues,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """What was read about one execution. `sessions` is None where nobody can be asked about workers."""
+    """What was read about one execution."""
 
     execution: Execution
     now: int
@@ -104,11 +110,11 @@ class Examined:
 
 
 async def examine(sources: Sources, execution: Execution, *, now: int) -> Examined:
-    executions, messages, deployments, org = sources
+    executions, messages, api, org = sources
     id_ = execution.id
     after = max(0, execution.last_seq - LAST_EVENTS)
     last = tuple(await executions.history(org, id_, after))
-    sessions = None if deployments is None else await read_sessions(deployments, org, now)
+    sessions = await read_sessions(api, org, now)
     if not execution.is_open:
         return Examined(execution, now, last, sessions=sessions)
     kinds = {wait.kind for wait in execution.waiting_for}
@@ -210,7 +216,7 @@ def _paused(seen: Examined, queue: str, told: str) -> Finding | None:
         why = f": {words.short(pause.reason, 300)}" if pause.reason else ""
         return Finding(
             Level.NOTE,
-            f"{told}; the queue is paused since {since(pause.since_at, seen.now)}{why}",
+            f"{told}; the queue is paused since {since(pause.since, seen.now)}{why}",
             f"holdfast queue resume {quote(queue)}",
             "queue_paused",
         )
@@ -231,8 +237,8 @@ def _running(seen: Examined) -> Finding:
     told = f"{'a worker' if not holder else 'worker' + holder} runs its code since {since(ready.since_at, seen.now)}"
     if seen.sessions is not None and ready.worker is not None:
         row = seen.sessions.worker(ready.worker)
-        if row is None or row.lease_until_at <= seen.now:
-            over = "is unknown" if row is None else f"was last heard of before {since(row.lease_until_at, seen.now)}"
+        if row is None or micros(row.lease_until) <= seen.now:
+            over = "is unknown" if row is None else f"was last heard of before {since(row.lease_until, seen.now)}"
             told = f"{told}, but that worker {over}"
             return Finding(Level.BAD, told, "take it back: holdfast recover", "worker_lost")
     return Finding(Level.OK, told, "if it stays so, look at the log of that worker: a step may hang", "running")

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from msgspec import Raw
 
+from holdfast.contract.instants import micros
 from holdfast.model.executions import NEVER, TaskRow
 from holdfast.model.values import MICRO, Failure, Wait
 
@@ -33,9 +34,9 @@ def day_time(at: int) -> str:
     return local.strftime("%H:%M:%S" if local.date() == today else "%Y-%m-%d %H:%M:%S")
 
 
-def length(micros: int) -> str:
+def length(span: int) -> str:
     """A length of time in its two largest units."""
-    seconds = abs(micros) / MICRO
+    seconds = abs(span) / MICRO
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     for number, (size, unit) in enumerate(_UNITS):
@@ -46,8 +47,9 @@ def length(micros: int) -> str:
     return "0 s"
 
 
-def since(at: int, seen_at: int | None = None) -> str:
+def since(at: int | datetime, seen_at: int | None = None) -> str:
     """`06:10:02, 3 min ago`, or `in 3 min`. Another clock than this machine's may say when it is seen."""
+    at = micros(at) if isinstance(at, datetime) else at
     passed = (now() if seen_at is None else seen_at) - at
     return f"{day_time(at)}, {length(passed)} ago" if passed >= 0 else f"{day_time(at)}, in {length(passed)}"
 

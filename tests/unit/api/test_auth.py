@@ -9,7 +9,8 @@ import pytest
 from holdfast.api.auth import Authenticator, AuthMode, AuthSettings, open_authenticator
 from holdfast.api.auth.budgets import Budgets, place_of
 from holdfast.api.auth.settings import is_loopback
-from holdfast.contract.keys import Principal, RecordAct
+from holdfast.contract.keys import RecordAct
+from holdfast.contract.principals import Principal
 from holdfast.errors import (
     AmbiguousCredentials,
     Conflict,

@@ -9,14 +9,16 @@ import pytest
 
 from holdfast.cli import words
 from holdfast.cli.diagnosis import Examined, Finding, Sessions, findings
-from holdfast.model.executions import DefinitionRow, Execution, Ready, State, TaskRow, WorkerRow
+from holdfast.contract.instants import instant
+from holdfast.contract.queues import DefinitionInfo, WorkerInfo
+from holdfast.model.executions import Execution, Ready, State, TaskRow
 from holdfast.model.messages import SubscriptionKind, SubscriptionRow
 from holdfast.model.values import MICRO, Failure, RetryPolicy, TaskTimeouts, Wait
 
 NOW = words.now()
 HOUR = 3_600 * MICRO
-KNOWN = DefinitionRow(org="default", kind="order", version="1", build="b", registered_at=0)
-ALIVE = WorkerRow(id="w-1", org="default", host="h", pid=1, started_at=0, lease_until_at=NOW + HOUR)
+KNOWN = DefinitionInfo(kind="order", version="1", build="b", registered_at=instant(0))
+ALIVE = WorkerInfo(id="w-1", host="h", pid=1, started_at=instant(0), lease_until=instant(NOW + HOUR))
 
 
 def execution(**fields: Any) -> Execution:
@@ -69,7 +71,7 @@ def task(**fields: Any) -> TaskRow:
 
 def test_a_worker_that_is_lost_is_found_out():
     """Its lease is over, or nobody knows it; `recover` takes back what it held."""
-    lost = WorkerRow(id="w-1", org="default", host="h", pid=1, started_at=0, lease_until_at=NOW - HOUR)
+    lost = WorkerInfo(id="w-1", host="h", pid=1, started_at=instant(0), lease_until=instant(NOW - HOUR))
     for sessions in (Sessions(workers=(lost,)), Sessions()):
         found = one(Examined(held_by("w-1"), NOW, sessions=sessions))
         assert ("bad", "take it back: holdfast recover") == (found.level, found.next)

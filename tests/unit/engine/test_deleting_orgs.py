@@ -9,7 +9,8 @@ from typing import cast
 import pytest
 
 from holdfast import WorkflowContext, task, workflow
-from holdfast.contract.keys import CreateKey, DeleteOrg, Principal
+from holdfast.contract.keys import CreateKey, DeleteOrg
+from holdfast.contract.principals import Principal
 from holdfast.contract.upkeep import Upkeep
 from holdfast.engine import deleting
 from holdfast.errors import EngineStopped, Forbidden, InvalidRequest, OrgClosed, StorageBusy, Unauthenticated

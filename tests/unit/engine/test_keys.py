@@ -13,11 +13,11 @@ from holdfast.contract.keys import (
     CreateOrg,
     KeyMade,
     KeyState,
-    Principal,
     RecordAct,
     RevokeKey,
     RotateKey,
 )
+from holdfast.contract.principals import Principal
 from holdfast.engine.key_facade import LocalKeys
 from holdfast.engine.keys.create import Create
 from holdfast.errors import (

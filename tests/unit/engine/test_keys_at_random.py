@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.contract.keys import CloseOrg, CreateKey, CreateOrg, KeyMade, Principal, RecordAct, RevokeKey, RotateKey
+from holdfast.contract.keys import CloseOrg, CreateKey, CreateOrg, KeyMade, RecordAct, RevokeKey, RotateKey
+from holdfast.contract.principals import Principal
 from holdfast.errors import HoldfastError, Unauthenticated
 from holdfast.model.key_text import hash_key
 from holdfast.model.keys import Role

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from holdfast import WorkflowContext, task, workflow
-from holdfast.contract.deployments import ChangePause
-from holdfast.contract.keys import Principal
+from holdfast.contract.principals import Principal
+from holdfast.contract.queues import PauseQueue
 from holdfast.errors import Forbidden, InvalidRequest, WorkerDraining, WorkerNotFound
 from holdfast.model.keys import Role
-from holdfast.model.pauses import Pausable, PauseMode
+from holdfast.model.pauses import PauseMode
 from tests.conftest import QUICK, until
 
 RAN: list[str] = []
@@ -229,9 +229,9 @@ async def test_only_an_admin_pauses(engine):
     """The rule is in the transaction: a door that forgot to ask would not matter."""
     local = (await engine())._local
     writer = Principal("default", Role.WRITER, None, "")
-    request = ChangePause(org="default", what=Pausable.QUEUE, name="q", mode=PauseMode.PAUSED, by=writer)
+    request = PauseQueue(org="default", queue="q", by=writer)
     with pytest.raises(Forbidden):
-        await local.deployments.change_pause(request)
+        await local.api.call(request)
     assert [] == await local.store.pauses()
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from holdfast import NonRetryable, RetryPolicy, Status, TaskContext, WorkflowContext, task, workflow
 from holdfast.config import Limits
+from holdfast.contract.queues import ListDefinitions
 from holdfast.contract.workers import RegisterWorker
 from holdfast.errors import (
     InvalidCursor,
@@ -520,7 +521,9 @@ async def test_the_engines_own_kinds_are_not_listed(engine):
     """Definitions are what was deployed."""
     running = await engine(workflows=[idle], tasks=TASKS)
 
-    assert ["idle"] == [row.kind for row in await running.nouns().deployments.definitions("default")]
+    assert ["idle"] == [
+        found.kind for found in (await running.nouns().api.call(ListDefinitions(org="default"))).definitions
+    ]
 
 
 async def test_a_worker_can_not_take_the_engines_names(engine):

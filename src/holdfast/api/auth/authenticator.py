@@ -17,7 +17,8 @@ from holdfast.api.auth.proxies import Proxies
 from holdfast.api.auth.rates import Rates
 from holdfast.api.auth.settings import AuthMode, AuthSettings, check_start
 from holdfast.config import ServerConfig
-from holdfast.contract.keys import Keys, Principal, RecordAct
+from holdfast.contract.keys import Keys, RecordAct
+from holdfast.contract.principals import Principal
 from holdfast.errors import AmbiguousCredentials, Forbidden, HoldfastError, Unauthenticated
 from holdfast.model.key_text import hash_key
 from holdfast.model.keys import Role

@@ -10,7 +10,8 @@ caller's fault.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NoReturn, Protocol
@@ -20,7 +21,7 @@ import msgspec
 from google.protobuf.message import DecodeError
 
 from holdfast.api.errors import details_of, grpc_status
-from holdfast.contract.keys import Principal
+from holdfast.contract.principals import Principal
 from holdfast.errors import Forbidden, HoldfastError, InvalidRequest, OrgNotFound
 from holdfast.model.keys import Role
 from holdfast.model.names import check_name
@@ -46,6 +47,10 @@ class Guard(Protocol):
 
     def count(self, principal: Principal, address: str) -> None: ...
 
+    def audited(
+        self, principal: Principal, action: str, subject: str = "", *, address: str = ""
+    ) -> AbstractAsyncContextManager[None]: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -54,17 +59,19 @@ class Call:
     principal: Principal
     org: str
     request_id: str | None
+    address: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One RPC with a single answer. `handle` gets the call and the message."""
+    """One RPC. `handle` gets the call and the message; it gives the answer, or one after another if it `streams`."""
 
     name: str
     request: Any
     response: Any
     role: Role
-    handle: Callable[[Call, Any], Awaitable[Any]]
+    handle: Callable[[Call, Any], Any]
+    streams: bool = False
 
 
 def read_message(cls: Any, data: bytes) -> Any:
@@ -78,10 +85,11 @@ def read_message(cls: Any, data: bytes) -> Any:
 class Caller:
     """What the metadata say, read once: grpc makes them anew whenever it is asked."""
 
-    __slots__ = ("_peer", "credentials", "forwarded", "request_ids")
+    __slots__ = ("_peer", "address", "credentials", "forwarded", "request_ids")
 
     def __init__(self, context: Any) -> None:
         self._peer = context.peer()
+        self.address = ""
         self.credentials: list[str | bytes] = []
         self.forwarded: list[str | bytes] = []
         self.request_ids: list[str] = []
@@ -95,9 +103,9 @@ class Caller:
 
     async def identify(self, guard: Guard) -> Principal:
         """Who calls; it counts as one request. Raises Unauthenticated and its kin, TooManyRequests."""
-        address = guard.address(address_of(self._peer), self.forwarded)
-        principal = await guard.principal(self.credentials, address=address)
-        guard.count(principal, address)
+        self.address = guard.address(address_of(self._peer), self.forwarded)
+        principal = await guard.principal(self.credentials, address=self.address)
+        guard.count(principal, self.address)
         return principal
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import grpc
@@ -27,6 +27,7 @@ from holdfast.api.grpc.calls import (
 )
 from holdfast.api.grpc.deadlines import Deadlines
 from holdfast.api.grpc.dispatch import SERVICE, Dispatch
+from holdfast.api.grpc.operations import methods
 from holdfast.api.grpc.settings import GrpcSettings
 from holdfast.api.grpc.strangers import check_payloads, payload_fields
 from holdfast.api.grpc.tasks import TaskDispatch
@@ -47,7 +48,8 @@ class GrpcServer:
     def __init__(self, nouns: Nouns, guard: Guard, settings: GrpcSettings, *, token_key: TokenKey) -> None:
         self._guard = guard
         self._settings = settings
-        self._methods = (*Dispatch(nouns).methods(), *TaskDispatch(nouns).methods())
+        by_hand = (*Dispatch(nouns).methods(), *TaskDispatch(nouns).methods())
+        self._methods = (*methods(nouns.api, guard), *by_hand)
         self._workers = WorkerDoor(nouns, guard, settings, token_key)
         self._deadlines = Deadlines(settings.call_limit_s)
         self._health = health.aio.HealthServicer()
@@ -68,7 +70,7 @@ class GrpcServer:
         self._server = grpc.aio.server(options=settings.channel_options)
         self._server.add_generic_rpc_handlers(
             (
-                _handlers(SERVICE, {m.name: self._unary(m) for m in self._methods}),
+                _handlers(SERVICE, {m.name: self._stream(m) if m.streams else self._unary(m) for m in self._methods}),
                 _handlers(
                     WORKER_SERVICE,
                     {
@@ -139,13 +141,31 @@ class GrpcServer:
 
         return grpc.unary_unary_rpc_method_handler(handle)
 
+    def _stream(self, method: Method) -> Any:
+        async def handle(data: bytes, context: Any) -> AsyncIterator[bytes]:
+            try:
+                caller = Caller(context)
+                principal = await caller.identify(self._guard)
+                message = read_message(method.request, data)
+                org = enter(principal, method.role, message.org_id)
+                async for answer in method.handle(Call(principal, org, None, caller.address), message):
+                    yield bytes(answer.SerializeToString())
+            except HoldfastError as error:
+                await refuse(context, error)
+            except grpc.aio.AbortError:
+                raise
+            except Exception as error:  # noqa: BLE001 - the caller must not see it, the log must
+                await break_down(context, method.name, error)
+
+        return grpc.unary_stream_rpc_method_handler(handle)
+
     async def _answer(self, method: Method, payloads: tuple[str, ...], data: bytes, context: Any) -> bytes:
         caller = Caller(context)
         principal = await caller.identify(self._guard)
         message = read_message(method.request, data)
         org = enter(principal, method.role, message.org_id)
         check_payloads(message, payloads, self._settings.common)
-        answer = await method.handle(Call(principal, org, caller.request_id), message)
+        answer = await method.handle(Call(principal, org, caller.request_id, caller.address), message)
         return bytes(answer.SerializeToString())
 
 

@@ -26,7 +26,7 @@ from holdfast.api.grpc.sessions import WorkerSession
 from holdfast.api.grpc.settings import GrpcSettings
 from holdfast.api.nouns import Nouns
 from holdfast.contract import workers as wk
-from holdfast.contract.keys import Principal
+from holdfast.contract.principals import Principal
 from holdfast.contract.workers import ReplaceSession
 from holdfast.errors import HoldfastError, InvalidRequest, SessionLost, TooManyRequests, Unauthenticated, Unavailable
 from holdfast.model.keys import Role

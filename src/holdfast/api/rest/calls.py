@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from holdfast.api.nouns import Nouns
 from holdfast.api.operation import Operation
 from holdfast.api.rest.watches import ListWatches
-from holdfast.contract.keys import Principal
+from holdfast.contract.principals import Principal
 from holdfast.errors import InvalidRequest
 
 T = TypeVar("T")

@@ -35,7 +35,7 @@ from holdfast.api.rest.routing import Router
 from holdfast.api.rest.sessions import Guests
 from holdfast.api.rest.watches import ListWatches
 from holdfast.config import ServerConfig
-from holdfast.contract.keys import Principal
+from holdfast.contract.principals import Principal
 from holdfast.errors import (
     BodyTooLarge,
     EngineStopped,
@@ -396,7 +396,9 @@ class RestDoor:
 
 def _is_recorded(operation: Operation) -> bool:
     """What only an admin may do is in the org's record. Keys and pauses are recorded in their own transaction."""
-    by_itself = operation.contract.startswith(("keys.", "deployments."))
+    if operation.row is not None:
+        return operation.row.audited
+    by_itself = operation.contract.startswith("keys.")
     return operation.role is Role.ADMIN and operation.method != "GET" and not by_itself
 
 

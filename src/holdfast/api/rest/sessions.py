@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from holdfast.api.auth import Authenticator
-from holdfast.contract.keys import Principal
+from holdfast.contract.principals import Principal
 from holdfast.errors import EngineStopped, HoldfastError, TooManyRequests, Unauthenticated
 
 T = TypeVar("T")

@@ -108,8 +108,8 @@ def _request(
     before: datetime | None = None,
 ) -> ListExecutions:
     from holdfast.contract.executions import ListExecutions
+    from holdfast.contract.instants import micros_or_none
     from holdfast.model.executions import OPEN_STATUSES, Status
-    from holdfast.wire.rest.times import micros_or_none
 
     statuses = {Status(name.upper()) for name in status} | (OPEN_STATUSES if only_open else set())
     return ListExecutions(

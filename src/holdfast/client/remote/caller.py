@@ -76,12 +76,22 @@ class Caller:
     async def post(
         self, path: str, body: msgspec.Struct, into: type[T], *, repeatable: bool = True, wait_s: float | None = 0.0
     ) -> T:
+        found: T = await self.send("POST", path, body, into, repeatable=repeatable, wait_s=wait_s)
+        return found
+
+    async def send(
+        self, method: str, path: str, body: msgspec.Struct | None, into: Any, *, repeatable: bool, wait_s: float | None
+    ) -> Any:
+        """`into` None: nothing is answered."""
         try:
-            data = _ENCODE(body)
+            data = None if body is None else _ENCODE(body)
         except UnicodeEncodeError:
             _blame(body)
             raise
-        return _read(await self._send("POST", path, data, wait_s, repeatable=repeatable), into)
+        answer = await self._send(method, path, data, wait_s, repeatable=repeatable)
+        if into is None:
+            return _check(answer)
+        return _read(answer, into)
 
     async def events(self, path: str, query: dict[str, Any], *, last: str) -> AsyncIterator[ServerEvent]:
         """A stream of the server's, up to and with the first event of kind `last`. It is taken up again when it breaks
@@ -129,7 +139,7 @@ def escaped(text: str) -> str:
     return quote(text, safe="")
 
 
-def _blame(body: msgspec.Struct) -> None:
+def _blame(body: Any) -> None:
     """Say which text can't be sent. What the engine would call it counts."""
     for name in body.__struct_fields__:
         value = getattr(body, name)

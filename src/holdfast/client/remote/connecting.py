@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.client.remote.caller import Caller
 from holdfast.client.remote.http import HttpExecutions
-from holdfast.client.remote.http_deployments import HttpDeployments
+from holdfast.client.remote.http_api import HttpApi
 from holdfast.client.remote.http_explanations import HttpExplanations
 from holdfast.client.remote.http_messages import HttpMessages
 from holdfast.client.remote.http_tasks import HttpTasks
@@ -52,12 +52,12 @@ class Connecting:
         org = self._org if me.key_id is None and self._org is not None else me.org
         caller = self._caller
         client = self._make(
+            HttpApi(caller),
             HttpExecutions(caller),
             HttpMessages(caller),
             HttpTasks(caller),
             org,
             payload_limit=me.payload_bytes,
-            deployments=HttpDeployments(caller),
             explanations=HttpExplanations(caller),
         )
         client._on_close = self._caller.close  # noqa: SLF001 - this is how a client is made

@@ -11,6 +11,7 @@ from msgspec import Raw, structs
 from holdfast.client.remote.caller import Caller, decoded, escaped, new_request_id
 from holdfast.contract import calls as cl
 from holdfast.contract import executions as ex
+from holdfast.contract.instants import instant, instant_or_none, micros
 from holdfast.contract.task_output import OutputPage, TaskNews, TaskNewsKind
 from holdfast.errors import ExecutionNotFound, InvalidRequest
 from holdfast.model.events import HistoryEvent
@@ -21,7 +22,6 @@ from holdfast.wire.rest import reading as rd
 from holdfast.wire.rest import task_output_views as ov
 from holdfast.wire.rest import views as v
 from holdfast.wire.rest.events import EventView, read_event
-from holdfast.wire.rest.times import instant, instant_or_none, micros
 
 WAIT_S: Final = 25.0
 PAGE: Final = 1_000

@@ -11,13 +11,13 @@ from holdfast.client.remote.http import WAIT_S, no_transaction
 from holdfast.client.remote.http_messages import rejection
 from holdfast.contract import executions as ex
 from holdfast.contract import tasks as tk
+from holdfast.contract.instants import instant_or_none
 from holdfast.contract.messages import SettleAnswer
 from holdfast.model.names import check_name
 from holdfast.wire.rest import bodies as b
 from holdfast.wire.rest import message_views as mv
 from holdfast.wire.rest import task_views as tv
 from holdfast.wire.rest import views as v
-from holdfast.wire.rest.times import instant_or_none
 
 
 class HttpTasks:

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 from msgspec import structs
 
-from holdfast.contract.keys import Principal
+from holdfast.contract.principals import Principal
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.errors import Forbidden, KeyNotFound, OrgClosed, OrgNotFound, Unauthenticated
 from holdfast.model.key_text import redact_keys

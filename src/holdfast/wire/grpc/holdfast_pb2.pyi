@@ -659,6 +659,164 @@ class FailTaskResponse(_message.Message):
     idempotency_key_new: bool
     def __init__(self, idempotency_key_used: _Optional[bool] = ..., idempotency_key_new: _Optional[bool] = ...) -> None: ...
 
+class ListDefinitionsRequest(_message.Message):
+    __slots__ = ("org_id", "limit")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    limit: int
+    def __init__(self, org_id: _Optional[str] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class DefinitionList(_message.Message):
+    __slots__ = ("definitions",)
+    DEFINITIONS_FIELD_NUMBER: _ClassVar[int]
+    definitions: _containers.RepeatedCompositeFieldContainer[DefinitionInfo]
+    def __init__(self, definitions: _Optional[_Iterable[_Union[DefinitionInfo, _Mapping]]] = ...) -> None: ...
+
+class DefinitionInfo(_message.Message):
+    __slots__ = ("workflow_kind", "workflow_version", "build", "registered_at")
+    WORKFLOW_KIND_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_VERSION_FIELD_NUMBER: _ClassVar[int]
+    BUILD_FIELD_NUMBER: _ClassVar[int]
+    REGISTERED_AT_FIELD_NUMBER: _ClassVar[int]
+    workflow_kind: str
+    workflow_version: str
+    build: str
+    registered_at: int
+    def __init__(self, workflow_kind: _Optional[str] = ..., workflow_version: _Optional[str] = ..., build: _Optional[str] = ..., registered_at: _Optional[int] = ...) -> None: ...
+
+class ListWorkersRequest(_message.Message):
+    __slots__ = ("org_id", "limit")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    limit: int
+    def __init__(self, org_id: _Optional[str] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class WorkerList(_message.Message):
+    __slots__ = ("workers",)
+    WORKERS_FIELD_NUMBER: _ClassVar[int]
+    workers: _containers.RepeatedCompositeFieldContainer[WorkerInfo]
+    def __init__(self, workers: _Optional[_Iterable[_Union[WorkerInfo, _Mapping]]] = ...) -> None: ...
+
+class WorkerInfo(_message.Message):
+    __slots__ = ("worker_id", "host", "pid", "started_at", "lease_until", "pause")
+    WORKER_ID_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    PID_FIELD_NUMBER: _ClassVar[int]
+    STARTED_AT_FIELD_NUMBER: _ClassVar[int]
+    LEASE_UNTIL_FIELD_NUMBER: _ClassVar[int]
+    PAUSE_FIELD_NUMBER: _ClassVar[int]
+    worker_id: str
+    host: str
+    pid: int
+    started_at: int
+    lease_until: int
+    pause: PauseInfo
+    def __init__(self, worker_id: _Optional[str] = ..., host: _Optional[str] = ..., pid: _Optional[int] = ..., started_at: _Optional[int] = ..., lease_until: _Optional[int] = ..., pause: _Optional[_Union[PauseInfo, _Mapping]] = ...) -> None: ...
+
+class PauseInfo(_message.Message):
+    __slots__ = ("mode", "since", "reason")
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    mode: str
+    since: int
+    reason: str
+    def __init__(self, mode: _Optional[str] = ..., since: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class ListQueuesRequest(_message.Message):
+    __slots__ = ("org_id", "limit")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    limit: int
+    def __init__(self, org_id: _Optional[str] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class QueueList(_message.Message):
+    __slots__ = ("queues",)
+    QUEUES_FIELD_NUMBER: _ClassVar[int]
+    queues: _containers.RepeatedCompositeFieldContainer[QueueInfo]
+    def __init__(self, queues: _Optional[_Iterable[_Union[QueueInfo, _Mapping]]] = ...) -> None: ...
+
+class QueueInfo(_message.Message):
+    __slots__ = ("queue", "turns", "tasks", "since", "paused", "pause")
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    TURNS_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    PAUSED_FIELD_NUMBER: _ClassVar[int]
+    PAUSE_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    turns: int
+    tasks: int
+    since: int
+    paused: bool
+    pause: PauseInfo
+    def __init__(self, queue: _Optional[str] = ..., turns: _Optional[int] = ..., tasks: _Optional[int] = ..., since: _Optional[int] = ..., paused: _Optional[bool] = ..., pause: _Optional[_Union[PauseInfo, _Mapping]] = ...) -> None: ...
+
+class PauseQueueRequest(_message.Message):
+    __slots__ = ("org_id", "reason", "queue")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    reason: str
+    queue: str
+    def __init__(self, org_id: _Optional[str] = ..., reason: _Optional[str] = ..., queue: _Optional[str] = ...) -> None: ...
+
+class PauseChange(_message.Message):
+    __slots__ = ("name", "changed", "paused", "pause")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    CHANGED_FIELD_NUMBER: _ClassVar[int]
+    PAUSED_FIELD_NUMBER: _ClassVar[int]
+    PAUSE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    changed: bool
+    paused: bool
+    pause: PauseInfo
+    def __init__(self, name: _Optional[str] = ..., changed: _Optional[bool] = ..., paused: _Optional[bool] = ..., pause: _Optional[_Union[PauseInfo, _Mapping]] = ...) -> None: ...
+
+class ResumeQueueRequest(_message.Message):
+    __slots__ = ("org_id", "reason", "queue")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    reason: str
+    queue: str
+    def __init__(self, org_id: _Optional[str] = ..., reason: _Optional[str] = ..., queue: _Optional[str] = ...) -> None: ...
+
+class PauseWorkerRequest(_message.Message):
+    __slots__ = ("org_id", "reason", "worker_id")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    WORKER_ID_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    reason: str
+    worker_id: str
+    def __init__(self, org_id: _Optional[str] = ..., reason: _Optional[str] = ..., worker_id: _Optional[str] = ...) -> None: ...
+
+class ResumeWorkerRequest(_message.Message):
+    __slots__ = ("org_id", "reason", "worker_id")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    WORKER_ID_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    reason: str
+    worker_id: str
+    def __init__(self, org_id: _Optional[str] = ..., reason: _Optional[str] = ..., worker_id: _Optional[str] = ...) -> None: ...
+
+class DrainWorkerRequest(_message.Message):
+    __slots__ = ("org_id", "reason", "worker_id")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    WORKER_ID_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    reason: str
+    worker_id: str
+    def __init__(self, org_id: _Optional[str] = ..., reason: _Optional[str] = ..., worker_id: _Optional[str] = ...) -> None: ...
+
 class WorkerMessage(_message.Message):
     __slots__ = ("number", "received", "open", "requests", "part", "more")
     NUMBER_FIELD_NUMBER: _ClassVar[int]

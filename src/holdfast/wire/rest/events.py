@@ -8,8 +8,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
+from holdfast.contract.instants import instant, micros
 from holdfast.model.events import EVENT_TYPES, EventBody, HistoryEvent, TurnCompleted, decode_body, encode_body
-from holdfast.wire.rest.times import instant, micros
 
 
 class EventView(msgspec.Struct, frozen=True, kw_only=True):

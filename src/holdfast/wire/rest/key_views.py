@@ -8,9 +8,9 @@ from typing import Annotated
 from msgspec import Meta
 
 from holdfast.contract import keys as ks
+from holdfast.contract.instants import instant, instant_or_none
 from holdfast.model.keys import AuditRow, Role
 from holdfast.wire.rest.bodies import Body, Limit, Name, Number, Seconds
-from holdfast.wire.rest.times import instant, instant_or_none
 from holdfast.wire.rest.views import View
 
 

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Raw
 
 from holdfast.contract import messages as ms
+from holdfast.contract.instants import instant, instant_or_none, micros, micros_or_none
 from holdfast.model.messages import (
     DeadEvent,
     EventKeyRow,
@@ -20,7 +21,6 @@ from holdfast.model.messages import (
 from holdfast.model.values import Settlement
 from holdfast.wire.rest.bodies import null
 from holdfast.wire.rest.reading import read_failure
-from holdfast.wire.rest.times import instant, instant_or_none, micros, micros_or_none
 from holdfast.wire.rest.views import FailureView, View, failure_view
 
 

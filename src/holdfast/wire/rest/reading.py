@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.contract import executions as ex
 from holdfast.contract.calls import UpdateOutcome
+from holdfast.contract.instants import micros, micros_or_none
 from holdfast.model.executions import (
     NEVER,
     DeadLetter,
@@ -17,7 +18,6 @@ from holdfast.model.executions import (
 )
 from holdfast.model.values import Failure, Wait
 from holdfast.wire.rest.events import read_event
-from holdfast.wire.rest.times import micros, micros_or_none
 from holdfast.wire.rest.views import (
     DeadLetterList,
     ExecutionView,

@@ -8,12 +8,12 @@ from datetime import datetime
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from holdfast.contract.instants import instant, micros
 from holdfast.contract.task_output import OutputPage, TaskEnd, TaskNews, TaskNewsKind
 from holdfast.model.executions import OutputRow
 from holdfast.model.values import NULL
 from holdfast.wire.rest.bodies import null
 from holdfast.wire.rest.reading import read_failure
-from holdfast.wire.rest.times import instant, micros
 from holdfast.wire.rest.views import FailureView, View, failure_view
 
 

@@ -9,11 +9,11 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
 from holdfast.contract import tasks as tk
+from holdfast.contract.instants import instant, instant_or_none, micros, micros_or_none
 from holdfast.model.executions import Status
 from holdfast.model.values import NULL, IfClosed, IfRunning, RetryPolicy, TaskTimeouts
 from holdfast.wire.rest.bodies import Body, Instant, Limit, Name, Priority, Rejection, Seconds, null
 from holdfast.wire.rest.reading import read_failure
-from holdfast.wire.rest.times import instant, instant_or_none, micros, micros_or_none
 from holdfast.wire.rest.views import FailureView, View, failure_view
 
 Whole = Annotated[int, Meta(gt=-(2**62), lt=2**62, extra_json_schema={"minimum": 1})]

@@ -13,6 +13,7 @@ from msgspec import Raw
 
 from holdfast.contract import executions as ex
 from holdfast.contract.calls import UpdateOutcome, UpdateStatus
+from holdfast.contract.instants import instant, instant_or_none
 from holdfast.model.executions import (
     NEVER,
     Execution,
@@ -25,7 +26,6 @@ from holdfast.model.executions import (
 from holdfast.model.values import NULL, Failure, RetryPolicy, TaskTimeouts, Wait
 from holdfast.wire.rest.bodies import null
 from holdfast.wire.rest.events import EventView, event_view
-from holdfast.wire.rest.times import instant, instant_or_none
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from google.protobuf import message_factory
 from holdfast import WorkflowContext, workflow
 from holdfast.api.auth import AuthMode, AuthSettings
 from holdfast.contract.keys import CreateKey, RevokeKey
+from holdfast.contract.table import TABLE
 from holdfast.model.keys import Role
 from holdfast.wire.grpc import holdfast_pb2 as pb
 from tests.conftest import OpenEngine
@@ -55,12 +56,14 @@ async def test_two_keys_in_one_call_are_refused(engine: OpenEngine):
 
 
 ALLOWED = {
-    Role.ADMIN: {"read", "write", "work"},
+    Role.ADMIN: {"read", "write", "work", "admin"},
     Role.WRITER: {"read", "write"},
     Role.READER: {"read"},
     Role.WORKER: {"work"},
 }
+BY_ROLE = {Role.ADMIN: "admin", Role.WRITER: "write", Role.READER: "read"}
 NEEDS = {
+    **{operation.rpc: BY_ROLE[operation.role] for operation in TABLE if operation.role and not operation.no_rpc},
     "StartWorkflow": "write",
     "SignalWithStartWorkflow": "write",
     "SignalWorkflow": "write",

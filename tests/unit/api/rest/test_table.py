@@ -14,7 +14,6 @@ from holdfast.api.operations import BY_NAME, OPERATIONS
 from holdfast.api.rest.handlers import HANDLERS
 from holdfast.api.rest.openapi import openapi
 from holdfast.api.rest.routing import Router
-from holdfast.contract.deployments import Deployments
 from holdfast.contract.executions import Executions
 from holdfast.contract.explanations import Explanations
 from holdfast.contract.feeds import Feeds
@@ -29,7 +28,6 @@ NOUNS = {
     "tasks": Tasks,
     "feeds": Feeds,
     "keys": Keys,
-    "deployments": Deployments,
     "explanations": Explanations,
 }
 # Orgs are made by whoever has the database; a door asks and records for itself; to follow is feeds.history to it.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
+from holdfast.api.operation import Operation
 from holdfast.api.operations import OPERATIONS
 from holdfast.api.rest.calls import Call
 from holdfast.api.rest.handlers import (
     calls,
-    deployments,
     executions,
     explanations,
     keys,
@@ -19,12 +19,25 @@ from holdfast.api.rest.handlers import (
     task_output,
     tasks,
 )
+from holdfast.wire.rest.request_shapes import shape_of
 
 Handler = Callable[[Call], Coroutine[Any, Any, Any]]
-_MODULES: Final = (executions, calls, messages, deployments, explanations, keys, streams, system, task_output, tasks)
+_MODULES: Final = (executions, calls, messages, explanations, keys, streams, system, task_output, tasks)
 
 
-def _find(name: str) -> Handler:
+async def by_the_table(call: Call) -> Any:
+    """Any operation of the contract's table."""
+    row = call.operation.row
+    assert row is not None, "it was made from a row"
+    given = call.body if call.body is not None else call.query
+    request = shape_of(row).request(call.org, call.path, given, key=call.key, by=call.principal, address=call.address)
+    return await call.nouns.api.call(request)
+
+
+def _find(operation: Operation) -> Handler:
+    if operation.row is not None and not operation.streams:
+        return by_the_table
+    name = operation.name
     found = [getattr(module, name) for module in _MODULES if hasattr(module, name)]
     if len(found) != 1:
         raise LookupError(f"operation {name} has {len(found)} handlers")
@@ -32,4 +45,4 @@ def _find(name: str) -> Handler:
     return handler
 
 
-HANDLERS: Final[dict[str, Handler]] = {operation.name: _find(operation.name) for operation in OPERATIONS}
+HANDLERS: Final[dict[str, Handler]] = {operation.name: _find(operation) for operation in OPERATIONS}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from holdfast.api.rest.calls import Call, within
 from holdfast.contract import executions as ex
+from holdfast.contract.instants import micros_or_none
 from holdfast.errors import InvalidRequest
 from holdfast.model.events import HistoryEvent
 from holdfast.wire.rest import bodies as b
 from holdfast.wire.rest import views as v
 from holdfast.wire.rest.events import event_view
-from holdfast.wire.rest.times import micros_or_none
 
 
 async def start_workflow(call: Call) -> v.StartView:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from holdfast.api.rest.calls import Call
 from holdfast.contract import keys as ks
+from holdfast.contract.instants import instant
 from holdfast.wire.rest import key_views as kv
-from holdfast.wire.rest.times import instant
 
 
 async def create_key(call: Call) -> kv.KeyMadeView:

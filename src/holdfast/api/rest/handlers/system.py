@@ -6,9 +6,9 @@ import asyncio
 from typing import Final
 
 from holdfast.api.rest.calls import Call
+from holdfast.contract.instants import instant
 from holdfast.errors import RouteNotFound, StorageBusy
 from holdfast.wire.rest import system_views as sv
-from holdfast.wire.rest.times import instant
 
 READY_S: Final = 2.0
 

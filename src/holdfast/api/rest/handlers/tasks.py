@@ -8,12 +8,12 @@ from holdfast.api.rest.calls import Call, within
 from holdfast.api.rest.handlers.executions import pair_of
 from holdfast.api.rest.handlers.messages import failure_of_body
 from holdfast.contract import tasks as tk
+from holdfast.contract.instants import micros_or_none
 from holdfast.errors import InvalidRequest
 from holdfast.model.values import TaskTimeouts
 from holdfast.wire.rest import message_views as mv
 from holdfast.wire.rest import task_views as tv
 from holdfast.wire.rest import views as v
-from holdfast.wire.rest.times import micros_or_none
 
 
 async def start_task(call: Call) -> tv.StartTaskView:

@@ -1,0 +1,61 @@
+"""`contract.operation.Api` over HTTP: any operation of the table, by one procedure.
+
+A call that changes something carries a request id, made here if the caller gave none, so that a repeat after a lost
+connection is the same call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, NoReturn, TypeVar
+
+from msgspec import structs
+
+from holdfast.client.remote.caller import Caller, new_request_id
+from holdfast.contract.operation import GET, OPERATIONS, Request
+from holdfast.errors import InvalidRequest
+from holdfast.wire.rest.request_shapes import shape_of
+
+A = TypeVar("A")
+
+
+def refuse_using() -> NoReturn:
+    raise InvalidRequest(
+        "only an engine in the same process can join your transaction: use Engine on this database", field="using"
+    )
+
+
+class HttpApi:
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def call(self, request: Request[A], using: Any = None) -> A:
+        if using is not None:
+            refuse_using()
+        operation = OPERATIONS[type(request)]
+        shape = shape_of(operation)
+        if operation.method == GET:
+            wait_s = getattr(request, "wait", 0.0)
+            found: A = await self._caller.get(
+                shape.target(request), operation.answer, shape.parameters(request), wait_s
+            )
+            return found
+        made = new_request_id() if shape.has_request_id and request.request_id is None else None  # type: ignore[attr-defined]
+        body = shape.content(request, **({"request_id": made} if made else {}))
+        repeatable = operation.repeatable or shape.has_request_id
+        wait_s = None if operation.waits else 0.0
+        answer = await self._caller.send(
+            operation.method, shape.target(request), body, operation.answer, repeatable=repeatable, wait_s=wait_s
+        )
+        answered: A = without_key(answer) if made else answer
+        return answered
+
+    def stream(self, request: Request[A]) -> AsyncIterator[A]:
+        raise NotImplementedError
+
+
+def without_key(answer: Any) -> Any:
+    """A key that the caller did not give is none of the answer."""
+    if not hasattr(answer, "idempotency_key_used"):
+        return answer
+    return structs.replace(answer, idempotency_key_used=False, idempotency_key_new=False)

@@ -1,1 +1,0 @@
-"""Operations that pause queues and workers."""
