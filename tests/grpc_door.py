@@ -15,7 +15,6 @@ from holdfast.api.auth import AuthSettings, open_authenticator
 from holdfast.api.grpc.server import GrpcServer
 from holdfast.api.grpc.settings import GrpcSettings
 from holdfast.api.nouns import Nouns
-from holdfast.contract.keys import CreateKey
 from holdfast.model.keys import Role
 from holdfast.model.tokens import execution_key
 from holdfast.wire.grpc import holdfast_pb2 as pb
@@ -55,7 +54,7 @@ async def open_server(
 
 
 async def make_key(engine: Engine, role: Role, org: str = "default") -> str:
-    made = await engine._local.keys.create(CreateKey(org=org, name=f"{org} {role}", role=role))
+    made = await engine.keys.create(org=org, name=f"{org} {role}", role=role)
     return made.text
 
 

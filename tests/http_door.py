@@ -12,7 +12,6 @@ from holdfast import Engine
 from holdfast.api.auth import AuthSettings
 from holdfast.api.server import ApiServer
 from holdfast.config import ServerConfig
-from holdfast.contract.keys import CreateKey
 from holdfast.model.keys import Role
 
 ORG = "/api/orgs/default"
@@ -161,6 +160,4 @@ async def http_door(
 
 
 async def make_key(engine: Engine, role: Role, org: str = "default") -> str:
-    made = await engine.nouns().keys.create(CreateKey(org=org, name=f"{org} {role}", role=role))
-    text: str = made.text
-    return text
+    return (await engine.keys.create(org=org, name=f"{org} {role}", role=role)).text

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from holdfast.config import EngineConfig, Limits, ServerConfig, StoreConfig, TelemetryConfig, WorkerConfig
     from holdfast.contract.calls import UpdateStatus
     from holdfast.contract.executions import Redelivered, SignalResponse, SignalWithStartResponse
-    from holdfast.contract.keys import CreateKey, KeyMade, KeyView, RevokeKey, RotateKey
+    from holdfast.contract.keys import CreatedKey, KeyInfo, KeyState
     from holdfast.contract.queues import PauseInfo, QueueInfo, WorkerInfo
     from holdfast.contract.upkeep import RecoveryReport
     from holdfast.errors import HoldfastError, NonRetryable
@@ -49,7 +49,7 @@ _HOMES = {
     "Broadcast": "holdfast.client.broadcasts",
     "ChildHandle": "holdfast.frontends.python.children",
     "Client": "holdfast.client.client",
-    "CreateKey": "holdfast.contract.keys",
+    "CreatedKey": "holdfast.contract.keys",
     "DeadEventView": "holdfast.client.events",
     "DeadLetter": "holdfast.client.mailbox",
     "Delivery": "holdfast.model.values",
@@ -61,8 +61,8 @@ _HOMES = {
     "HoldfastError": "holdfast.errors",
     "IfClosed": "holdfast.model.values",
     "IfRunning": "holdfast.model.values",
-    "KeyMade": "holdfast.contract.keys",
-    "KeyView": "holdfast.contract.keys",
+    "KeyInfo": "holdfast.contract.keys",
+    "KeyState": "holdfast.contract.keys",
     "Limits": "holdfast.config",
     "Mailbox": "holdfast.client.mailbox",
     "MailboxEntry": "holdfast.client.mailbox",
@@ -81,9 +81,7 @@ _HOMES = {
     "Redelivered": "holdfast.contract.executions",
     "RemoteWorker": "holdfast.assembly",
     "RetryPolicy": "holdfast.model.values",
-    "RevokeKey": "holdfast.contract.keys",
     "Role": "holdfast.model.keys",
-    "RotateKey": "holdfast.contract.keys",
     "Saga": "holdfast.frontends.python.saga",
     "Server": "holdfast.assembly",
     "ServerConfig": "holdfast.config",
@@ -129,7 +127,7 @@ __all__ = [
     "Broadcast",
     "ChildHandle",
     "Client",
-    "CreateKey",
+    "CreatedKey",
     "DeadEventView",
     "DeadLetter",
     "Delivery",
@@ -141,8 +139,8 @@ __all__ = [
     "HoldfastError",
     "IfClosed",
     "IfRunning",
-    "KeyMade",
-    "KeyView",
+    "KeyInfo",
+    "KeyState",
     "Limits",
     "Mailbox",
     "MailboxEntry",
@@ -161,9 +159,7 @@ __all__ = [
     "Redelivered",
     "RemoteWorker",
     "RetryPolicy",
-    "RevokeKey",
     "Role",
-    "RotateKey",
     "Saga",
     "Server",
     "ServerConfig",

@@ -14,10 +14,10 @@ from urllib.parse import unquote, urlsplit
 from holdfast.client.client import Client
 from holdfast.client.events import Published
 from holdfast.client.following import successor_of
+from holdfast.client.keys import OperatorKeys
 from holdfast.client.options import Workflow
 from holdfast.client.views import result_of
 from holdfast.config import GC_THRESHOLD, EngineConfig, ServerConfig, TelemetryConfig, WorkerConfig
-from holdfast.contract.keys import Keys
 from holdfast.contract.upkeep import RecoveryReport
 from holdfast.engine.facade import LocalEngine
 from holdfast.engine.observing import CommitMeters, CommitTraces, Observer, observe
@@ -249,9 +249,9 @@ class Engine:
         return self._local.store
 
     @property
-    def keys(self) -> Keys:
+    def keys(self) -> OperatorKeys:
         """API keys of all orgs, for whoever has the database itself."""
-        return self._local.keys
+        return OperatorKeys(self._local.api, self._local.keys)
 
     @property
     def worker(self) -> Worker | None:

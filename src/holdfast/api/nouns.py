@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from holdfast.contract.executions import Executions
 from holdfast.contract.explanations import Explanations
 from holdfast.contract.feeds import Feeds
+from holdfast.contract.keys import KeyChecks
 from holdfast.contract.messages import Messages
 from holdfast.contract.metrics import Metrics
 from holdfast.contract.operation import Api
@@ -18,7 +18,7 @@ from holdfast.contract.workers import Sessions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nouns:
-    """`keys` is `contract.keys.Keys` where the engine has any, `payload_bytes` how large one payload may be."""
+    """`keys` is what the guard asks, `payload_bytes` how large one payload may be."""
 
     api: Api
     executions: Executions
@@ -27,7 +27,7 @@ class Nouns:
     workers: Sessions
     upkeep: Upkeep
     feeds: Feeds
-    keys: Any = None
+    keys: KeyChecks
     payload_bytes: int = 64 * 1024 * 1024
     explanations: Explanations | None = None
     metrics: Metrics | None = None

@@ -8,12 +8,11 @@ import click
 
 from holdfast.cli.doors import Door, connected
 from holdfast.cli.exits import ANSWER_IS_NO
-from holdfast.cli.key import run_on_keys
 
 if TYPE_CHECKING:
-    from holdfast.cli.keyrings import Keyring
     from holdfast.cli.output import Shown
-    from holdfast.wire.rest.key_views import AuditView
+    from holdfast.client.client import Client
+    from holdfast.contract.keys import AuditEntry
 
 PAGE = 100
 
@@ -30,17 +29,20 @@ def list_(door: Door, *, limit: int) -> None:
     """List what was done with keys, queues, workers and the org itself, by whom and from where, the newest first. With
     --json, one object on each line."""
 
-    async def run(keys: Keyring) -> list[AuditView]:
-        found: list[AuditView] = []
+    from holdfast.contract.keys import ListAudit
+
+    async def run(client: Client) -> list[AuditEntry]:
+        found: list[AuditEntry] = []
         while not limit or len(found) < limit:
             size = PAGE if not limit else min(PAGE, limit - len(found))
-            page = await keys.audit(found[-1].sequence if found else None, size)
+            before = found[-1].seq if found else None
+            page = (await client.api.call(ListAudit(org=client.org, before=before, limit=size))).acts
             found += page
             if len(page) < size:
                 break
         return found
 
-    found = run_on_keys(door, run)
+    found = door.look(run)
     if door.out.as_json:
         for one in found:
             door.out.item(one)
@@ -49,14 +51,14 @@ def list_(door: Door, *, limit: int) -> None:
     door.out.table(headers, [_row(one) for one in found], empty="nothing is recorded")
 
 
-def _row(act: AuditView) -> list[Shown]:
+def _row(act: AuditEntry) -> list[Shown]:
     from holdfast.cli.output import Cell
     from holdfast.cli.words import day_time
     from holdfast.contract.instants import micros
 
     outcome = Cell(act.outcome, "green" if act.outcome in {"done", "begun"} else "red")
     time = Cell(day_time(micros(act.at)), "dim")
-    return [str(act.sequence), time, act.actor, act.action, act.subject, outcome, act.address, act.detail]
+    return [str(act.seq), time, act.actor, act.action, act.subject, outcome, act.address, act.detail]
 
 
 @audit.command()
@@ -66,10 +68,12 @@ def verify(door: Door) -> None:
 
     A row is checked with the secret of the installation: on a database, it must be the one its nodes use.
     """
-    check = run_on_keys(door, lambda keys: keys.verify_audit())
+    from holdfast.contract.keys import VerifyAudit
+
+    check = door.look(lambda client: client.api.call(VerifyAudit(org=client.org)))
     told = f"{check.rows} acts are as they were recorded"
-    if not check.whole:
+    if not check.is_whole:
         told = f"act {check.first_bad} is missing or was changed, of {check.rows}"
     door.out.answer(check, told)
-    if not check.whole:
+    if not check.is_whole:
         raise click.exceptions.Exit(ANSWER_IS_NO)

@@ -19,7 +19,7 @@ import click
 from holdfast.cli.main import debug_option
 
 if TYPE_CHECKING:
-    from holdfast.cli.engines import OperatorEngine
+    from holdfast.assembly import Engine
     from holdfast.cli.output import Output
     from holdfast.client.client import Client
     from holdfast.client.remote.caller import Caller
@@ -116,10 +116,11 @@ class Door:
             await caller.close()
 
     @asynccontextmanager
-    async def engine(self, *, looking: bool = False, **options: Any) -> AsyncIterator[OperatorEngine]:
+    async def engine(self, *, looking: bool = False, **options: Any) -> AsyncIterator[Engine]:
         """An engine that runs nothing unless it is given workflows. It leaves the schema as it is: other versions may
         be at work, and looking at a database must not end that."""
-        from holdfast.cli.engines import LookingEngine, OperatorEngine
+        from holdfast.assembly import Engine
+        from holdfast.cli.engines import LookingEngine
         from holdfast.config import EngineConfig, StoreConfig
         from holdfast.store.urls import kind_of
 
@@ -129,7 +130,7 @@ class Door:
         if kind_of(self.db) == "postgresql":
             # What the server may lose is for the doctor to say, and for those that keep running; not for every command.
             config = replace(config, store=replace(config.store, synchronous="normal"))
-        kind = LookingEngine if looking else OperatorEngine
+        kind = LookingEngine if looking else Engine
         async with kind(self.db, org=self.org, config=config, **options) as engine:
             yield engine
 

@@ -1,4 +1,4 @@
-"""Engines as commands need them: to look without touching, and to reach what an application does not need."""
+"""An engine as commands need it: to look without touching."""
 
 from __future__ import annotations
 
@@ -6,21 +6,12 @@ import secrets
 from collections.abc import Iterable
 
 from holdfast.assembly import Engine
-from holdfast.contract.keys import Keys
 from holdfast.engine.cursors import Cursors
 from holdfast.engine.facade import LocalEngine
 from holdfast.services.loops import Service
 
 
-class OperatorEngine(Engine):
-    """An engine whose operator has the database itself."""
-
-    @property
-    def keys(self) -> Keys:
-        return self._local.keys
-
-
-class LookingEngine(OperatorEngine):
+class LookingEngine(Engine):
     """Fires no timer, takes back no lease: what is looked at stays as it is."""
 
     def _begin(self, services: Iterable[Service]) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,11 +10,10 @@ from holdfast.cli.doors import Door, connected
 from holdfast.cli.inputs import LENGTH
 
 if TYPE_CHECKING:
-    from holdfast.cli.keyrings import Keyring
     from holdfast.cli.output import Shown
-    from holdfast.wire.rest.key_views import KeyMadeView, KeyView
+    from holdfast.client.client import Client
+    from holdfast.contract.keys import CreatedKey, KeyInfo
 
-T = TypeVar("T")
 PAGE = 100
 ROLES = ("admin", "writer", "reader", "worker")
 
@@ -25,18 +23,6 @@ def key() -> None:
     """Make, list, revoke and rotate API keys: on a database those of --org, on a server those of your key's org."""
 
 
-def run_on_keys(door: Door, work: Callable[[Keyring], Awaitable[T]]) -> T:
-    import asyncio
-
-    from holdfast.cli.keyrings import opened
-
-    async def run() -> T:
-        async with opened(door) as keys:
-            return await work(keys)
-
-    return asyncio.run(run())
-
-
 @key.command()
 @click.argument("name")
 @click.option("--role", type=click.Choice(ROLES), required=True, help="admin may do all; worker is for workers.")
@@ -44,9 +30,13 @@ def run_on_keys(door: Door, work: Callable[[Keyring], Awaitable[T]]) -> T:
 @connected
 def create(door: Door, name: str, *, role: str, expires_in: float | None) -> None:
     """Make a key called NAME. Its text is printed now and never again: only a hash is kept."""
+    from holdfast.contract.keys import CreateKey
     from holdfast.model.keys import Role
 
-    _show_made(door, run_on_keys(door, lambda keys: keys.create(name, Role(role), expires_in)))
+    def request(org: str) -> CreateKey:
+        return CreateKey(org=org, name=name, role=Role(role), expires_in_s=expires_in)
+
+    _show_made(door, door.look(lambda client: client.api.call(request(client.org))))
 
 
 @key.command()
@@ -55,15 +45,20 @@ def create(door: Door, name: str, *, role: str, expires_in: float | None) -> Non
 @connected
 def rotate(door: Door, key_id: str, *, overlap: float) -> None:
     """Give a key another text; the old one counts for a while longer."""
-    _show_made(door, run_on_keys(door, lambda keys: keys.rotate(key_id, overlap)))
+    from holdfast.contract.keys import RotateKey
+
+    def request(org: str) -> RotateKey:
+        return RotateKey(org=org, key_id=key_id, overlap_s=overlap)
+
+    _show_made(door, door.look(lambda client: client.api.call(request(client.org))))
 
 
-def _show_made(door: Door, made: KeyMadeView) -> None:
+def _show_made(door: Door, made: CreatedKey) -> None:
     if door.out.as_json:
         door.out.document(made)
         return
     # The text alone on standard output: KEY=$(holdfast key create …) gets just that.
-    door.out.note(f"key {made.key.key_id} ({made.key.role}); its text, shown only this once:")
+    door.out.note(f"key {made.key.id} ({made.key.role}); its text, shown only this once:")
     click.echo(made.text)
 
 
@@ -72,15 +67,18 @@ def _show_made(door: Door, made: KeyMadeView) -> None:
 def list_(door: Door) -> None:
     """List the keys of the org, the newest first; also those that have ended. With --json, one object on each line."""
 
-    async def run(keys: Keyring) -> list[KeyView]:
-        found: list[KeyView] = []
+    from holdfast.contract.keys import ListKeys
+
+    async def run(client: Client) -> list[KeyInfo]:
+        found: list[KeyInfo] = []
         while True:
-            page = await keys.page(found[-1].key_id if found else None, PAGE)
+            before = found[-1].id if found else None
+            page = (await client.api.call(ListKeys(org=client.org, before=before, limit=PAGE))).keys
             found += page
             if len(page) < PAGE:
                 return found
 
-    found = run_on_keys(door, run)
+    found = door.look(run)
     if door.out.as_json:
         for one in found:
             door.out.item(one)
@@ -89,13 +87,13 @@ def list_(door: Door) -> None:
     door.out.table(headers, [_row(one) for one in found], empty="there are no keys: holdfast key create")
 
 
-def _row(found: KeyView) -> list[Shown]:
+def _row(found: KeyInfo) -> list[Shown]:
     from holdfast.cli.output import Cell
     from holdfast.cli.words import day_time
     from holdfast.contract.instants import micros
 
     return [
-        found.key_id,
+        found.id,
         found.name,
         found.role.value,
         Cell(found.state.value, "green" if found.state == "active" else "red"),
@@ -111,5 +109,7 @@ def _row(found: KeyView) -> list[Shown]:
 @connected
 def revoke(door: Door, key_id: str) -> None:
     """End a key, for good. Servers let it in for up to a second more."""
-    revoked = run_on_keys(door, lambda keys: keys.revoke(key_id))
-    door.out.answer(revoked, f"key {revoked.key_id} ({revoked.name}) is {revoked.state}")
+    from holdfast.contract.keys import RevokeKey
+
+    revoked = door.look(lambda client: client.api.call(RevokeKey(org=client.org, key_id=key_id)))
+    door.out.answer(revoked, f"key {revoked.id} ({revoked.name}) is {revoked.state}")

@@ -10,8 +10,11 @@ import click
 from holdfast.cli.doors import Door, connected
 
 if TYPE_CHECKING:
-    from holdfast.contract.keys import Keys
-    from holdfast.model.keys import Org
+    from datetime import datetime
+
+    from holdfast.cli.output import Shown
+    from holdfast.client.keys import OperatorKeys
+    from holdfast.contract.keys import OrgInfo
 
 T = TypeVar("T")
 PAGE = 100
@@ -22,7 +25,7 @@ def org() -> None:
     """List, make, close and delete orgs: on the database itself. An admin's key is enough to delete its own org."""
 
 
-def _run(door: Door, work: Callable[[Keys], Awaitable[T]]) -> T:
+def _run(door: Door, work: Callable[[OperatorKeys], Awaitable[T]]) -> T:
     import asyncio
 
     if door.db is None:
@@ -41,11 +44,12 @@ def list_(door: Door) -> None:
     """List the orgs that have, or had, keys or a record of acts. With --json, one object on each line."""
     from holdfast.cli.output import Cell
     from holdfast.cli.words import day_time
+    from holdfast.contract.instants import micros
 
-    async def run(keys: Keys) -> list[Org]:
-        found: list[Org] = []
+    async def run(keys: OperatorKeys) -> list[OrgInfo]:
+        found: list[OrgInfo] = []
         while True:
-            page = await keys.orgs(found[-1].slug if found else "", PAGE)
+            page = await keys.orgs(after=found[-1].name if found else None, limit=PAGE)
             found += page
             if len(page) < PAGE:
                 return found
@@ -53,15 +57,15 @@ def list_(door: Door) -> None:
     found = _run(door, run)
     if door.out.as_json:
         for one in found:
-            door.out.item(_view(one))
+            door.out.item(one)
         return
     door.out.table(
         ("ORG", "MADE", "STATE"),
         [
             [
-                one.slug,
-                Cell(day_time(one.created_at), "dim"),
-                Cell("open", "green") if one.closed_at is None else Cell(f"closed {day_time(one.closed_at)}", "red"),
+                one.name,
+                Cell(day_time(micros(one.created_at)), "dim"),
+                _state(one.closed_at),
             ]
             for one in found
         ],
@@ -69,15 +73,12 @@ def list_(door: Door) -> None:
     )
 
 
-def _view(found: Org) -> dict[str, object]:
-    from holdfast.contract.instants import instant, instant_or_none
+def _state(closed_at: datetime | None) -> Shown:
+    from holdfast.cli.output import Cell
+    from holdfast.cli.words import day_time
+    from holdfast.contract.instants import micros
 
-    return {
-        "org": found.slug,
-        "created_at": instant(found.created_at),
-        "closed_at": instant_or_none(found.closed_at),
-        "acts": found.audit_seq,
-    }
+    return Cell("open", "green") if closed_at is None else Cell(f"closed {day_time(micros(closed_at))}", "red")
 
 
 @org.command()
@@ -85,10 +86,8 @@ def _view(found: Org) -> dict[str, object]:
 @connected
 def create(door: Door, name: str) -> None:
     """Make the org NAME. The first key of an org makes it, too."""
-    from holdfast.contract.keys import CreateOrg
-
-    made = _run(door, lambda keys: keys.create_org(CreateOrg(slug=name)))
-    door.out.answer(_view(made), f"org {made.slug} is there")
+    made = _run(door, lambda keys: keys.create_org(name))
+    door.out.answer(made, f"org {made.name} is there")
 
 
 @org.command()
@@ -97,12 +96,10 @@ def create(door: Door, name: str) -> None:
 @connected
 def close(door: Door, name: str, *, yes: bool) -> None:
     """End all keys of the org NAME, for good: its name is not given again. Its workflows stay as they are."""
-    from holdfast.contract.keys import CloseOrg
-
     if not yes:
         click.confirm(f"End all keys of org {name!r}, for good?", abort=True, err=True)
-    closed = _run(door, lambda keys: keys.close_org(CloseOrg(slug=name)))
-    door.out.answer(_view(closed), f"org {closed.slug} is closed")
+    closed = _run(door, lambda keys: keys.close_org(name))
+    door.out.answer(closed, f"org {closed.name} is closed")
 
 
 @org.command()
@@ -116,23 +113,7 @@ def delete(door: Door, name: str, *, yes: bool) -> None:
         typed = click.prompt(f"Everything that org {name!r} has is removed. Type its name", default="", err=True)
         if typed != name:
             raise click.Abort
-    if door.server is None:
-        from holdfast.contract.keys import DeleteOrg
+    from holdfast.contract.keys import DeleteOrg
 
-        _run(door, lambda keys: keys.delete_org(DeleteOrg(slug=name, confirm=name)))
-    else:
-        _delete_on_server(door, name)
+    door.look(lambda client: client.api.call(DeleteOrg(org=name, confirm=name)))
     door.out.answer({"org": name, "deleted": True}, f"org {name} is deleted: its keys are dead, its rows are removed")
-
-
-def _delete_on_server(door: Door, name: str) -> None:
-    import asyncio
-
-    from holdfast.client.remote.caller import escaped
-    from holdfast.wire.rest.key_views import DeleteOrgBody
-
-    async def run() -> None:
-        async with door.caller() as (caller, _):
-            await caller.delete(f"/api/orgs/{escaped(name)}", DeleteOrgBody(confirm=name))
-
-    asyncio.run(run())

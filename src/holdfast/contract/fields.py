@@ -53,7 +53,7 @@ def _reason(value: Any, field: str, _: Limits) -> None:
         raise InvalidRequest(f"{field} must have at most {LONGEST_REASON} characters", field=field)
 
 
-def _duration(value: Any, field: str, _: Limits) -> None:
+def check_duration(value: Any, field: str, _: Limits) -> None:
     if not 0 < value <= TEN_YEARS_S:
         raise InvalidDuration(f"{field} must be more than 0 and at most ten years, not {value}", field=field)
 
@@ -100,8 +100,8 @@ Text = Annotated[str, Meta(extra_json_schema={"pattern": NO_NUL}), Check(_text)]
 Reason = Annotated[str, Meta(extra_json_schema={"maxLength": LONGEST_REASON, "pattern": NO_NUL}), Check(_reason)]
 """For people; kept in the audit log."""
 Key = Annotated[str, Meta(extra_json_schema=NAME_SCHEMA), Check(_name, "idempotency_key")]
-Seconds = Annotated[float, SECONDS, Check(_duration)]
-KeyTtl = Annotated[float, SECONDS, Check(_duration, "idempotency_key_ttl")]
+Seconds = Annotated[float, SECONDS, Check(check_duration)]
+KeyTtl = Annotated[float, SECONDS, Check(check_duration, "idempotency_key_ttl")]
 Number = Annotated[int, Meta(gt=-LARGEST, lt=LARGEST, extra_json_schema={"minimum": 1}), Check(_number)]
 After = Annotated[int, Meta(ge=0, lt=LARGEST)]
 """The number after which to continue; 0 for the beginning."""
@@ -118,19 +118,20 @@ class FieldCheck(NamedTuple):
     field: str
     name: str
     run: Callable[[Any, str, Limits], None]
+    may_lack: bool
 
 
 _CHECKS: Final[dict[type[Any], tuple[FieldCheck, ...]]] = {}
 
 
 def check(request: msgspec.Struct, limits: Limits) -> None:
-    """Refuse a request whose fields are not what their kinds say. None and unset values are left out."""
+    """Refuse a request whose fields are not what their kinds say. None and unset ones pass where the type has them."""
     checks = _CHECKS.get(type(request))
     if checks is None:
         checks = _CHECKS[type(request)] = tuple(_checks_of(type(request)))
-    for field, name, run in checks:
+    for field, name, run, may_lack in checks:
         value = getattr(request, field)
-        if value is not None and value is not msgspec.UNSET:
+        if not may_lack or (value is not None and value is not msgspec.UNSET):
             run(value, name, limits)
 
 
@@ -139,8 +140,12 @@ def _checks_of(kind: type[msgspec.Struct]) -> list[FieldCheck]:
     for field in msgspec.structs.fields(kind):
         for one in checks_in(field.type):
             name = one.name or field.name.removesuffix("_s")
-            found.append(FieldCheck(field.name, name, one.run))
+            found.append(FieldCheck(field.name, name, one.run, _may_lack(field.type)))
     return found
+
+
+def _may_lack(annotation: Any) -> bool:
+    return not {type(None), msgspec.UnsetType}.isdisjoint(get_args(annotation))
 
 
 def checks_in(annotation: Any) -> list[Check]:

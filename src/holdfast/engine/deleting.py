@@ -5,13 +5,14 @@ What is to be done stands in the database: a process that dies leaves the rest t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
-from holdfast.engine.keys.orgs import Finish, Purge
+from holdfast.engine.key_changes import FinishDeletion, Purge
+from holdfast.engine.rules.keys import Act
+from holdfast.engine.unit_of_work import OperationQueue
 from holdfast.model.values import MICRO
-
-if TYPE_CHECKING:
-    from holdfast.engine.facade import LocalEngine
+from holdfast.store.protocol import Store
 
 PAGE: Final = 200
 GRACE: Final = 5 * MICRO
@@ -19,18 +20,23 @@ GRACE: Final = 5 * MICRO
 
 
 class Deleting:
-    def __init__(self, engine: LocalEngine) -> None:
-        self._engine = engine
+    """`chain` gives the key of the audit log's digests."""
+
+    def __init__(self, store: Store, queue: OperationQueue, chain: Callable[[], bytes]) -> None:
+        self._store = store
+        self._queue = queue
+        self._chain = chain
 
     async def page(self) -> bool:
         """One page of each org that is due; whether there is more to do at once."""
-        engine, more = self._engine, False
-        for org, since_at in await engine.store.deletions():
-            if engine.store.clock() < since_at + GRACE:
+        more = False
+        for org, since_at in await self._store.deletions():
+            if self._store.clock() < since_at + GRACE:
                 continue
-            await engine.queue.submit(Purge((org, PAGE)))
-            if await engine.store.holds_any(org):
+            await self._queue.submit(Purge((org, PAGE)))
+            if await self._store.holds_any(org):
                 more = True
             else:
-                await engine.queue.submit(Finish(org, engine.keys.chain))
+                act = Act(org=org, action="orgs.deleted", by=None, chain=self._chain())
+                await self._queue.submit(FinishDeletion(act))
         return more

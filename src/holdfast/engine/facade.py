@@ -41,7 +41,7 @@ from holdfast.engine.executions.terminate import Terminate
 from holdfast.engine.executions.update import Update
 from holdfast.engine.feeds import LocalFeeds
 from holdfast.engine.joining import Joins
-from holdfast.engine.key_facade import LocalKeys
+from holdfast.engine.keys import Keys
 from holdfast.engine.leftovers import Portions
 from holdfast.engine.mailboxes import Mailboxes
 from holdfast.engine.message_facade import LocalMessages
@@ -101,7 +101,6 @@ class LocalEngine:
         self.outcomes = Outcomes()
         self.updates = Updates(store)
         self.feeds = LocalFeeds(store)
-        self.deleting = Deleting(self)
         self.retention = Retention(self)
         # Ids and nonces must be unique, not secret: a generator seeded by the system is enough, and 20 times cheaper.
         self.queue = OperationQueue(config, self.desk, entropy or _generator(), self)
@@ -110,12 +109,13 @@ class LocalEngine:
         self.workers = LocalWorkers(self)
         self.messages = LocalMessages(self)
         self.tasks = LocalTasks(self)
-        self.keys = LocalKeys(self)
+        self.keys = Keys(store, self.queue, secret)
+        self.deleting = Deleting(store, self.queue, lambda: self.keys.chain)
         self.joins = Joins(self)
         self.mailboxes = Mailboxes(self)
         self.upkeep = LocalUpkeep(self)
         self.queues = Queues(store, self.queue, self.desk, lambda: self.keys.chain, self.upkeep.claim)
-        self.api = LocalApi(self.run, config.limits, (self.queues,))
+        self.api = LocalApi(self.run, config.limits, (self.queues, self.keys))
         self.loop: asyncio.AbstractEventLoop | None = None
         self.tracing: Tracing | None = None
 

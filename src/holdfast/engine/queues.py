@@ -31,10 +31,9 @@ from holdfast.contract.queues import (
     WorkerList,
 )
 from holdfast.engine.api import answers
+from holdfast.engine.audited import AuditedOperation
 from holdfast.engine.desk import Desk
-from holdfast.engine.key_facade import shown
-from holdfast.engine.operation import Operation
-from holdfast.engine.rules.keys import Act, check_actor, open_org, plan_actor, record
+from holdfast.engine.rules.keys import check_actor, open_org
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.engine.unit_of_work import OperationQueue
 from holdfast.errors import WorkerDraining, WorkerNotFound
@@ -47,18 +46,14 @@ MOST_QUEUES = 10_000
 _VERBS = {None: "resume", PauseMode.PAUSED: "pause", PauseMode.DRAINING: "drain"}
 
 
-class Change(Operation[PauseRequest, PauseChange]):
+class Change(AuditedOperation[PauseRequest, PauseChange]):
     """Pause a queue or a worker, drain a worker, or let it continue."""
 
-    __slots__ = ("chain",)
-
-    def __init__(self, request: PauseRequest, chain: bytes) -> None:
-        super().__init__(request)
-        self.chain = chain
+    __slots__ = ()
 
     def plan(self, plan: LoadPlan) -> None:
+        super().plan(plan)
         request = self.request
-        plan_actor(plan, request.org, request.by)
         plan.want(Pause, request.key)
         if request.WHAT is Pausable.WORKER:
             plan.want(WorkerRow, request.name)
@@ -77,16 +72,7 @@ class Change(Operation[PauseRequest, PauseChange]):
                 worker_id=request.name,
             )
         after = self._put(ws)
-        act = Act(
-            org=request.org,
-            action=f"{request.WHAT.value}s.{_VERBS[request.MODE]}",
-            by=request.by,
-            chain=self.chain,
-            subject=request.name,
-            address=request.address,
-            detail=request.reason,
-        )
-        record(ws, org, act)
+        self.record(ws, org, f"{request.WHAT.value}s.{_VERBS[request.MODE]}", request.name, request.reason)
         return self._answer(after, changed=True)
 
     def _answer(self, pause: Pause | None, *, changed: bool) -> PauseChange:
@@ -140,7 +126,7 @@ class Queues:
 
     @answers(PauseQueue, ResumeQueue, PauseWorker, ResumeWorker, DrainWorker)
     async def change(self, request: PauseRequest) -> PauseChange:
-        answer = await self._queue.submit(Change(shown(request), self._chain()))
+        answer = await self._queue.submit(Change(request, self._chain()))
         await self.refresh()
         # Batches run one after another: when this one is done, so is all that was planned before the dispatcher knew.
         await self._claim()

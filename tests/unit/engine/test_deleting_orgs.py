@@ -9,12 +9,11 @@ from typing import cast
 import pytest
 
 from holdfast import WorkflowContext, task, workflow
-from holdfast.contract.keys import CreateKey, DeleteOrg
+from holdfast.contract.keys import DeleteOrg
 from holdfast.contract.principals import Principal
 from holdfast.contract.upkeep import Upkeep
 from holdfast.engine import deleting
 from holdfast.errors import EngineStopped, Forbidden, InvalidRequest, OrgClosed, StorageBusy, Unauthenticated
-from holdfast.model.key_text import hash_key
 from holdfast.model.keys import Role
 from holdfast.services.deletions import Deletions
 from tests.conftest import until
@@ -71,12 +70,12 @@ async def is_waiting(handle):
 
 
 async def key_of(running, org, role=Role.ADMIN):
-    made = await running.keys.create(CreateKey(org=org, name="k", role=role))
-    return await running.keys.authenticate(hash_key(made.text)), hash_key(made.text)
+    made = await running.keys.create(org=org, name="k", role=role)
+    return await running.keys.authenticate(made.text), made.text
 
 
 async def delete(running, org, by=None):
-    await running.keys.delete_org(DeleteOrg(slug=org, confirm=org, by=by))
+    await running._local.api.call(DeleteOrg(org=org, confirm=org, by=by))
 
 
 async def finish(running):
@@ -87,14 +86,14 @@ async def finish(running):
 async def test_the_keys_are_dead_at_once(engine):
     """And the name is not given again."""
     running = await engine(org="acme")
-    admin, key_hash = await key_of(running, "acme")
+    admin, text = await key_of(running, "acme")
     await delete(running, "acme", by=admin)
 
     with pytest.raises(Unauthenticated):
-        await running.keys.authenticate(key_hash)
+        await running.keys.authenticate(text)
     await finish(running)
     with pytest.raises(Unauthenticated):
-        await running.keys.authenticate(key_hash)
+        await running.keys.authenticate(text)
     with pytest.raises(OrgClosed):
         await key_of(running, "acme")
 
@@ -177,7 +176,7 @@ async def test_it_has_to_be_confirmed(engine):
     running = await engine()
     for confirm in ("", "other", "DEFAULT"):
         with pytest.raises(InvalidRequest) as refused:
-            await running.keys.delete_org(DeleteOrg(slug="default", confirm=confirm))
+            await running.keys.delete_org("default", confirm=confirm)
         assert "confirm" == refused.value.field
     assert [] == await running.storage.deletions()
 

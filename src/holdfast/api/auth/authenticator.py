@@ -1,6 +1,6 @@
 """From the credentials of a call to its principal.
 
-    values of the header ─► one key, well formed ─► within the address's budget ─► the contract's Keys ─► Principal
+    values of the header ─► one key, well formed ─► within the address's budget ─► the contract's KeyChecks ─► Principal
 
 A key whose checksum is wrong costs no query. Whatever is wrong with a key, the answer is the same.
 """
@@ -17,7 +17,7 @@ from holdfast.api.auth.proxies import Proxies
 from holdfast.api.auth.rates import Rates
 from holdfast.api.auth.settings import AuthMode, AuthSettings, check_start
 from holdfast.config import ServerConfig
-from holdfast.contract.keys import Keys, RecordAct
+from holdfast.contract.keys import KeyChecks
 from holdfast.contract.principals import Principal
 from holdfast.errors import AmbiguousCredentials, Forbidden, HoldfastError, Unauthenticated
 from holdfast.model.key_text import hash_key
@@ -28,7 +28,7 @@ LONGEST_CREDENTIALS = 1_024
 
 
 async def open_authenticator(
-    keys: Keys,
+    keys: KeyChecks,
     settings: AuthSettings | None = None,
     binds: Sequence[str] = ("127.0.0.1",),
     config: ServerConfig | None = None,
@@ -44,7 +44,7 @@ class Authenticator:
 
     def __init__(
         self,
-        keys: Keys,
+        keys: KeyChecks,
         settings: AuthSettings,
         *,
         may_be_open: bool = False,
@@ -114,7 +114,7 @@ class Authenticator:
         detail: str = "",
     ) -> None:
         """Add to the record of the principal's org."""
-        request = RecordAct(
+        await self._keys.record(
             org=principal.org,
             action=action,
             subject=subject,
@@ -123,7 +123,6 @@ class Authenticator:
             by=principal,
             address=address,
         )
-        await self._keys.record(request)
 
     @asynccontextmanager
     async def audited(

@@ -8,7 +8,7 @@ from enum import StrEnum
 from ipaddress import ip_address
 from typing import Any
 
-from holdfast.contract.keys import Keys
+from holdfast.contract.keys import KeyChecks
 from holdfast.errors import InvalidServer, UnprotectedServer
 
 
@@ -80,7 +80,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-async def check_start(settings: AuthSettings, binds: Sequence[str], keys: Keys) -> bool:
+async def check_start(settings: AuthSettings, binds: Sequence[str], keys: KeyChecks) -> bool:
     """Whether the door may ever be open without a key. Raises if it would stand open to others, or if nobody could ever
     come in; whatever the database raises, it raises, too."""
     if not binds:

@@ -11,7 +11,6 @@ from google.protobuf import message_factory
 
 from holdfast import WorkflowContext, workflow
 from holdfast.api.auth import AuthMode, AuthSettings
-from holdfast.contract.keys import CreateKey, RevokeKey
 from holdfast.contract.table import TABLE
 from holdfast.model.keys import Role
 from holdfast.wire.grpc import holdfast_pb2 as pb
@@ -135,11 +134,11 @@ async def test_key_decides_the_org(engine: OpenEngine):
 async def test_stream_of_a_revoked_key_ends(engine: OpenEngine):
     """An open worker stream is closed soon after its key has ended."""
     opened = await engine(workflows=[waits])
-    made = await opened._local.keys.create(CreateKey(org="default", name="w", role=Role.WORKER))
+    made = await opened.keys.create(org="default", name="w", role=Role.WORKER)
     async with door(opened, auth=KEYS) as (server, _), Caller(server.address, made.text) as call:
         stream = call.session()
         await stream.open()
 
-        await opened._local.keys.revoke(RevokeKey(org="default", key_id=made.key.id))
+        await opened.keys.revoke("default", made.key.id)
 
         assert ("UNAUTHENTICATED", "unauthenticated") == await asyncio.wait_for(stream.end(), 5)

@@ -7,7 +7,6 @@ import asyncio
 from holdfast import Engine
 from holdfast.api.auth import AuthMode, AuthSettings
 from holdfast.config import ServerConfig
-from holdfast.contract.keys import RevokeKey
 from holdfast.model.keys import Role
 from tests.conftest import QUICK, until
 from tests.http_door import EXECUTIONS, ORG, make_key
@@ -189,7 +188,7 @@ async def test_a_key_that_ends_takes_its_streams_with_it_a09(running, open_door)
         await frames.next()
         polling = asyncio.create_task(door.get(f"{EXECUTIONS}/{execution_id}/result?wait=30", key=reader))
         await until(lambda: door.server._door.guests.count == 2)
-        await running.nouns().keys.revoke(RevokeKey(org="default", key_id=key_id))
+        await running.keys.revoke("default", key_id)
         told = await everything(frames)
         polled = await polling
     refused = await door.get(EXECUTIONS, key=reader)

@@ -17,7 +17,6 @@ from holdfast.api.rest.routing import Router
 from holdfast.contract.executions import Executions
 from holdfast.contract.explanations import Explanations
 from holdfast.contract.feeds import Feeds
-from holdfast.contract.keys import Keys
 from holdfast.contract.messages import Messages
 from holdfast.contract.tasks import Tasks
 from holdfast.errors import HoldfastError, MethodNotAllowed, RouteNotFound, _all_of
@@ -27,11 +26,10 @@ NOUNS = {
     "messages": Messages,
     "tasks": Tasks,
     "feeds": Feeds,
-    "keys": Keys,
     "explanations": Explanations,
 }
-# Orgs are made by whoever has the database; a door asks and records for itself; to follow is feeds.history to it.
-NOT_OFFERED = {"keys.create_org", "keys.close_org", "keys.orgs", "keys.record", "keys.any", "executions.follow"}
+# To follow is feeds.history to a door.
+NOT_OFFERED = {"executions.follow"}
 
 
 @pytest.fixture(scope="module")

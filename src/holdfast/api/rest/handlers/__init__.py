@@ -12,7 +12,6 @@ from holdfast.api.rest.handlers import (
     calls,
     executions,
     explanations,
-    keys,
     messages,
     streams,
     system,
@@ -22,7 +21,7 @@ from holdfast.api.rest.handlers import (
 from holdfast.wire.rest.request_shapes import shape_of
 
 Handler = Callable[[Call], Coroutine[Any, Any, Any]]
-_MODULES: Final = (executions, calls, messages, explanations, keys, streams, system, task_output, tasks)
+_MODULES: Final = (executions, calls, messages, explanations, streams, system, task_output, tasks)
 
 
 async def by_the_table(call: Call) -> Any:

@@ -1,1 +1,0 @@
-"""Operations on API keys, orgs and the record of acts."""
