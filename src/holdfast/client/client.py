@@ -456,11 +456,11 @@ class Client(Lists, StandaloneTasks, Operating, TaskOutputs):
 
     async def cancel_workflow(self, workflow_execution_id: str, reason: str = "") -> bool:
         request = ex.CancelExecution(org=self.org, workflow_execution_id=workflow_execution_id, reason=reason)
-        return await change_open(lambda key: self.executions.cancel(to(request, key)), workflow_execution_id)
+        return await change_open(lambda key: self.api.call(to(request, key)), workflow_execution_id)
 
     async def terminate_workflow(self, workflow_execution_id: str, reason: str = "") -> bool:
         request = ex.TerminateExecution(org=self.org, workflow_execution_id=workflow_execution_id, reason=reason)
-        return await change_open(lambda key: self.executions.terminate(to(request, key)), workflow_execution_id)
+        return await change_open(lambda key: self.api.call(to(request, key)), workflow_execution_id)
 
     async def reset_workflow(
         self,

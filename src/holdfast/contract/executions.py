@@ -9,10 +9,15 @@ import msgspec
 from msgspec import Raw
 
 from holdfast.contract.calls import QueryExecution, RequestUpdate, UpdateOutcome, UpdateStatus, UpdateTicket
+from holdfast.contract.fields import Name, Text
+from holdfast.contract.operation import EXECUTION, POST, Record, Request, operation
 from holdfast.contract.task_output import OutputPage, TaskNews
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import DeadLetter, Execution, Status, TaskRow, TimerRow
+from holdfast.model.keys import Role
 from holdfast.model.values import NULL, IfClosed, IfRunning
+
+EXECUTIONS_TAG = "workflow executions"
 
 
 class StartWorkflow(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,23 +102,48 @@ class SignalWithStartResponse(msgspec.Struct, frozen=True):
     idempotency_key_new: bool = False
 
 
-class CancelExecution(msgspec.Struct, frozen=True, kw_only=True):
-    org: str
-    workflow_execution_id: str
-    reason: str = ""
+class Changed(Record, frozen=True):
+    """Whether the call changed anything. `successor` goes on in the place of an execution that was closed already."""
+
+    changed: bool
+    successor: str | None = None
 
 
-class TerminateExecution(msgspec.Struct, frozen=True, kw_only=True):
-    org: str
-    workflow_execution_id: str
-    reason: str = ""
+@operation(
+    "cancel_workflow",
+    POST,
+    f"{EXECUTION}/cancel",
+    Role.WRITER,
+    tag=EXECUTIONS_TAG,
+    example={"reason": "not wanted any more"},
+)
+class CancelExecution(Request[Changed], frozen=True, kw_only=True):
+    """Ask an execution to stop."""
+
+    workflow_execution_id: Name
+    reason: Text = ""
 
 
-class ResumeExecution(msgspec.Struct, frozen=True, kw_only=True):
+@operation(
+    "terminate_workflow",
+    POST,
+    f"{EXECUTION}/terminate",
+    Role.WRITER,
+    tag=EXECUTIONS_TAG,
+    example={"reason": "stuck for good"},
+)
+class TerminateExecution(Request[Changed], frozen=True, kw_only=True):
+    """End an execution at once, without asking it."""
+
+    workflow_execution_id: Name
+    reason: Text = ""
+
+
+@operation("resume_workflow", POST, f"{EXECUTION}/resume", Role.WRITER, tag=EXECUTIONS_TAG)
+class ResumeExecution(Request[Changed], frozen=True, kw_only=True):
     """Let a stuck execution be tried again at once."""
 
-    org: str
-    workflow_execution_id: str
+    workflow_execution_id: Name
 
 
 class ResetExecution(msgspec.Struct, frozen=True, kw_only=True):
@@ -210,13 +240,6 @@ class BuryUnread(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class Changed(msgspec.Struct, frozen=True):
-    """Whether the call changed anything. `successor` goes on in the place of an execution that was closed already."""
-
-    changed: bool
-    successor: str | None = None
-
-
 class ListExecutions(msgspec.Struct, frozen=True, kw_only=True):
     org: str
     statuses: tuple[Status, ...] = ()
@@ -254,12 +277,6 @@ class Executions(Protocol):
     def signal(self, request: SignalWorkflow, using: Any = None) -> Awaitable[SignalResponse]: ...
 
     def signal_with_start(self, request: SignalWithStart, using: Any = None) -> Awaitable[SignalWithStartResponse]: ...
-
-    def cancel(self, request: CancelExecution) -> Awaitable[Changed]: ...
-
-    def terminate(self, request: TerminateExecution) -> Awaitable[Changed]: ...
-
-    def resume(self, request: ResumeExecution) -> Awaitable[Changed]: ...
 
     def reset(self, request: ResetExecution) -> Awaitable[StartAnswer]: ...
 

@@ -26,18 +26,15 @@ from holdfast.engine.checks import check_not_reserved, check_payload, check_tags
 from holdfast.engine.cursors import Cursors
 from holdfast.engine.deleting import Deleting
 from holdfast.engine.desk import Desk
-from holdfast.engine.executions.cancel import Cancel
 from holdfast.engine.executions.fork import Fork
 from holdfast.engine.executions.rebuild import Rebuild
 from holdfast.engine.executions.redeliver import Redeliver
 from holdfast.engine.executions.remove_dead_letter import Remove
 from holdfast.engine.executions.reset import Reset
-from holdfast.engine.executions.resume import Resume
 from holdfast.engine.executions.retry import Retry
 from holdfast.engine.executions.signal import Signal
 from holdfast.engine.executions.signal_with_start import SignalWithStartWorkflow
 from holdfast.engine.executions.start import Start
-from holdfast.engine.executions.terminate import Terminate
 from holdfast.engine.executions.update import Update
 from holdfast.engine.feeds import LocalFeeds
 from holdfast.engine.joining import Joins
@@ -207,20 +204,6 @@ class LocalExecutions:
         if self._engine.tracing is not None:
             request = stamped(request, self._engine.tracing)
         return self._engine.run(SignalWithStartWorkflow(request), using)
-
-    def cancel(self, request: ex.CancelExecution) -> asyncio.Future[ex.Changed]:
-        check_name(request.workflow_execution_id, "workflow_execution_id")
-        check_text(request.reason, "reason")
-        return self._submit(Cancel(request))
-
-    def terminate(self, request: ex.TerminateExecution) -> asyncio.Future[ex.Changed]:
-        check_name(request.workflow_execution_id, "workflow_execution_id")
-        check_text(request.reason, "reason")
-        return self._submit(Terminate(request))
-
-    def resume(self, request: ex.ResumeExecution) -> asyncio.Future[ex.Changed]:
-        check_name(request.workflow_execution_id, "workflow_execution_id")
-        return self._submit(Resume(request))
 
     async def reset(self, request: ex.ResetExecution) -> ex.StartAnswer:
         def chosen(history: Sequence[HistoryEvent], _: Execution) -> int:

@@ -23,6 +23,7 @@ class Dispatch:
     """The handlers. Each gets a call that was let in, and its message."""
 
     def __init__(self, nouns: Nouns) -> None:
+        self._api = nouns.api
         self._executions = nouns.executions
         self._messages = nouns.messages
 
@@ -70,13 +71,13 @@ class Dispatch:
         request = CancelExecution(
             org=call.org, workflow_execution_id=message.workflow_execution_id, reason=message.reason
         )
-        return pb.CancelWorkflowResponse(changed=(await self._executions.cancel(request)).changed)
+        return pb.CancelWorkflowResponse(changed=(await self._api.call(request)).changed)
 
     async def terminate(self, call: Call, message: Any) -> pb.TerminateWorkflowResponse:
         request = TerminateExecution(
             org=call.org, workflow_execution_id=message.workflow_execution_id, reason=message.reason
         )
-        return pb.TerminateWorkflowResponse(changed=(await self._executions.terminate(request)).changed)
+        return pb.TerminateWorkflowResponse(changed=(await self._api.call(request)).changed)
 
     async def resolve(self, call: Call, message: Any) -> pb.ResolvePromiseResponse:
         return wire.resolved(await self._messages.settle(wire.resolve(message, call.org)))

@@ -19,9 +19,9 @@ _reapply = "Whether signals and updates that came after that event are received 
 
 
 def _end(door: Door, changed: bool, done: str, otherwise: str) -> None:
-    from holdfast.wire.rest.views import ChangedView
+    from holdfast.contract.executions import Changed
 
-    door.out.answer(ChangedView(changed=changed), done if changed else otherwise)
+    door.out.answer(Changed(changed), done if changed else otherwise)
     if not changed:
         raise click.exceptions.Exit(ANSWER_IS_NO)
 

@@ -117,19 +117,6 @@ class HttpExecutions:
 
     # --- ending and taking up again ---
 
-    async def cancel(self, request: ex.CancelExecution) -> ex.Changed:
-        return await self._change(request, "/cancel", b.ReasonBody(reason=request.reason))
-
-    async def terminate(self, request: ex.TerminateExecution) -> ex.Changed:
-        return await self._change(request, "/terminate", b.ReasonBody(reason=request.reason))
-
-    async def resume(self, request: ex.ResumeExecution) -> ex.Changed:
-        return await self._change(request, "/resume", b.NoBody())
-
-    async def _change(self, request: Any, action: str, body: b.Body) -> ex.Changed:
-        view = await self._caller.post(_one(request, action), body, v.ChangedView)
-        return ex.Changed(view.changed, view.successor)
-
     async def reset(self, request: ex.ResetExecution) -> ex.StartAnswer:
         body = b.ResetBody(
             to_event=request.to_event,

@@ -249,10 +249,10 @@ class Clients:
         call.execution_id = found
         if what == "cancel":
             cancel = ex.CancelExecution(org=ORG, workflow_execution_id=found, reason=call.request_id)
-            await self._ask(call, lambda engine: engine.executions.cancel(cancel))
+            await self._ask(call, lambda engine: engine.api.call(cancel))
         else:
             terminate = ex.TerminateExecution(org=ORG, workflow_execution_id=found, reason=call.request_id)
-            await self._ask(call, lambda engine: engine.executions.terminate(terminate))
+            await self._ask(call, lambda engine: engine.api.call(terminate))
 
     async def redo(self, what: str, workflow_id: str) -> None:
         """Reset, fork or retry the newest run of a workflow id, or whatever execution there is."""

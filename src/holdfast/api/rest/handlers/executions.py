@@ -160,21 +160,6 @@ async def workflow_result(call: Call) -> v.ResultView:
     return v.result_view(execution.id, outcome)
 
 
-async def cancel_workflow(call: Call) -> v.ChangedView:
-    request = ex.CancelExecution(org=call.org, workflow_execution_id=call.execution_id, reason=call.body.reason)
-    return _changed(await call.nouns.executions.cancel(request))
-
-
-async def terminate_workflow(call: Call) -> v.ChangedView:
-    request = ex.TerminateExecution(org=call.org, workflow_execution_id=call.execution_id, reason=call.body.reason)
-    return _changed(await call.nouns.executions.terminate(request))
-
-
-async def resume_workflow(call: Call) -> v.ChangedView:
-    request = ex.ResumeExecution(org=call.org, workflow_execution_id=call.execution_id)
-    return _changed(await call.nouns.executions.resume(request))
-
-
 async def reset_workflow(call: Call) -> v.StartView:
     body: b.ResetBody = call.body
     return _started(
@@ -238,7 +223,3 @@ def _started(answer: ex.StartAnswer) -> v.StartView:
         idempotency_key_used=answer.idempotency_key_used,
         idempotency_key_new=answer.idempotency_key_new,
     )
-
-
-def _changed(answer: ex.Changed) -> v.ChangedView:
-    return v.ChangedView(changed=answer.changed, successor=answer.successor)
