@@ -13,41 +13,9 @@ from holdfast.wire.rest import task_output_views as ov
 from holdfast.wire.rest import views as v
 from holdfast.wire.rest.events import EventView
 
-_SIGNAL_WITH_START: Final = {
-    "workflow_id": "conversation:conv-123",
-    "workflow_kind": "chatbot-conversation",
-    "workflow_input": {"conversation_id": "conv-123", "user_id": "user-456"},
-    "queue": "default",
-    "signal_name": "message",
-    "signal_value": {"text": "Hello!", "timestamp": 1706380800000},
-    "metadata": {"channel": "web"},
-}
 _EX: Final = "workflow executions"
 
 EXECUTION_OPERATIONS: Final = (
-    do(
-        "start_workflow",
-        EXECUTIONS,
-        "executions.start",
-        _EX,
-        "Start a workflow, or find the open execution of its workflow id",
-        b.StartBody,
-        v.StartView,
-        status=201,
-        payload=True,
-        example={"workflow_kind": "order", "workflow_id": "order:7", "workflow_input": {"item": "tea"}},
-    ),
-    do(
-        "signal_with_start",
-        f"{EXECUTIONS}/signal-with-start",
-        "executions.signal_with_start",
-        _EX,
-        "Signal the open execution of a workflow id, starting it first if there is none: one atomic step",
-        b.SignalWithStartBody,
-        v.SignalWithStartView,
-        payload=True,
-        example=_SIGNAL_WITH_START,
-    ),
     read(
         "list_workflows",
         EXECUTIONS,
@@ -132,17 +100,6 @@ EXECUTION_OPERATIONS: Final = (
         xv.ExplanationView,
     ),
     do(
-        "signal_workflow",
-        f"{ONE}/signal",
-        "executions.signal",
-        _EX,
-        "Send a signal to an open execution",
-        b.SignalBody,
-        v.SignalView,
-        payload=True,
-        example={"signal_name": "message", "signal_value": {"text": "Hello again!"}},
-    ),
-    do(
         "query_workflow",
         f"{ONE}/query",
         "executions.query",
@@ -176,40 +133,6 @@ EXECUTION_OPERATIONS: Final = (
         v.UpdateView,
         query=b.UpdateQuery,
         waits=True,
-    ),
-    do(
-        "reset_workflow",
-        f"{ONE}/reset",
-        "executions.reset",
-        _EX,
-        "Go on from an event as if nothing after it had happened, in a new execution",
-        b.ResetBody,
-        v.StartView,
-        role=Role.ADMIN,
-        status=201,
-        example={"to_event": 3, "reason": "wrong address"},
-    ),
-    do(
-        "fork_workflow",
-        f"{ONE}/fork",
-        "executions.fork",
-        _EX,
-        "Begin a second execution with the past of this one",
-        b.ForkBody,
-        v.StartView,
-        status=201,
-        example={"at_event": 3, "workflow_id": "order:7:again"},
-    ),
-    do(
-        "retry_workflow",
-        f"{ONE}/retry",
-        "executions.retry",
-        _EX,
-        "Try a closed execution that has no result again, from just before what ended it",
-        b.RetryBody,
-        v.StartView,
-        status=201,
-        example={"reason": "the service is back"},
     ),
     read("workflow_tasks", f"{ONE}/tasks", "executions.tasks", _EX, "Its tasks that are not finished", v.TaskList),
     read(

@@ -58,14 +58,14 @@ class Dispatch:
         )
 
     async def start(self, call: Call, message: Any) -> pb.StartWorkflowResponse:
-        return wire.started(await self._executions.start(wire.start(message, call.org, call.request_id)))
+        return wire.started(await self._api.call(wire.start(message, call.org, call.request_id)))
 
     async def signal_with_start(self, call: Call, message: Any) -> pb.SignalWithStartWorkflowResponse:
         request = wire.signal_with_start(message, call.org, call.request_id)
-        return wire.signalled_with_start(await self._executions.signal_with_start(request))
+        return wire.signalled_with_start(await self._api.call(request))
 
     async def signal(self, call: Call, message: Any) -> pb.SignalWorkflowResponse:
-        return wire.signalled(await self._executions.signal(wire.signal(message, call.org, call.request_id)))
+        return wire.signalled(await self._api.call(wire.signal(message, call.org, call.request_id)))
 
     async def cancel(self, call: Call, message: Any) -> pb.CancelWorkflowResponse:
         request = CancelExecution(

@@ -65,9 +65,9 @@ def resume(door: Door, id_: str) -> None:
 
 
 def _show_new(door: Door, handle: WorkflowHandle, what: str) -> None:
-    from holdfast.wire.rest.views import StartView
+    from holdfast.contract.executions import StartAnswer
 
-    view = StartView(
+    view = StartAnswer(
         workflow_execution_id=handle.id,
         workflow_id=handle.workflow_id or "",
         workflow_created=handle.created,
