@@ -124,7 +124,7 @@ class Client(Lists, StandaloneTasks, Operating, TaskOutputs):
         workflow is started if your transaction commits, and never was if it does not.
         """
         kind, declared, result_type, limit_s = resolved(workflow)
-        answer = await self.executions.start(
+        answer = await self.api.call(
             ex.StartWorkflow(
                 org=self.org,
                 kind=kind,
@@ -163,7 +163,7 @@ class Client(Lists, StandaloneTasks, Operating, TaskOutputs):
             signal_value=encode(signal_value, field="signal_value", limit=self._limit),
             request_id=request_id,
         )
-        return await call_open(lambda key: self.executions.signal(sent_to(request, key), using), workflow_execution_id)
+        return await call_open(lambda key: self.api.call(sent_to(request, key), using), workflow_execution_id)
 
     async def signal_with_start_workflow(
         self,
@@ -191,7 +191,7 @@ class Client(Lists, StandaloneTasks, Operating, TaskOutputs):
         your own transaction, see there.
         """
         kind, declared, _, limit_s = resolved(workflow)
-        return await self.executions.signal_with_start(
+        return await self.api.call(
             ex.SignalWithStart(
                 org=self.org,
                 workflow_id=workflow_id,
@@ -456,11 +456,11 @@ class Client(Lists, StandaloneTasks, Operating, TaskOutputs):
 
     async def cancel_workflow(self, workflow_execution_id: str, reason: str = "") -> bool:
         request = ex.CancelExecution(org=self.org, workflow_execution_id=workflow_execution_id, reason=reason)
-        return await change_open(lambda key: self.executions.cancel(to(request, key)), workflow_execution_id)
+        return await change_open(lambda key: self.api.call(to(request, key)), workflow_execution_id)
 
     async def terminate_workflow(self, workflow_execution_id: str, reason: str = "") -> bool:
         request = ex.TerminateExecution(org=self.org, workflow_execution_id=workflow_execution_id, reason=reason)
-        return await change_open(lambda key: self.executions.terminate(to(request, key)), workflow_execution_id)
+        return await change_open(lambda key: self.api.call(to(request, key)), workflow_execution_id)
 
     async def reset_workflow(
         self,
@@ -478,7 +478,7 @@ class Client(Lists, StandaloneTasks, Operating, TaskOutputs):
         not finished is run again; children are kept; signals that came after it are received again, unless
         `reapply_signals` is False.
         """
-        answer = await self.executions.reset(
+        answer = await self.api.call(
             ex.ResetExecution(
                 org=self.org,
                 workflow_execution_id=workflow_execution_id,
@@ -495,7 +495,7 @@ class Client(Lists, StandaloneTasks, Operating, TaskOutputs):
     ) -> WorkflowHandle:
         """Try a failed, cancelled, terminated or timed-out execution again, from just before what ended it, in a new
         execution with the same workflow id."""
-        answer = await self.executions.retry(
+        answer = await self.api.call(
             ex.RetryExecution(
                 org=self.org, workflow_execution_id=workflow_execution_id, reason=reason, request_id=request_id
             )
@@ -513,7 +513,7 @@ class Client(Lists, StandaloneTasks, Operating, TaskOutputs):
     ) -> WorkflowHandle:
         """Begin another execution with the past of this one up to an event where a turn ends; this one is left
         alone."""
-        answer = await self.executions.fork(
+        answer = await self.api.call(
             ex.ForkExecution(
                 org=self.org,
                 workflow_execution_id=workflow_execution_id,

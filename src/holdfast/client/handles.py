@@ -198,7 +198,7 @@ class WorkflowHandle:
     async def resume(self) -> bool:
         """Let a stuck execution be tried again now. False if it is not stuck."""
         request = ex.ResumeExecution(org=self._client.org, workflow_execution_id=self.id)
-        return (await self._client.executions.resume(request)).changed
+        return (await self._client.api.call(request)).changed
 
     async def history(self, *, after: int = 0, limit: int | None = None) -> list[HistoryEvent]:
         return await self._client.history(self.id, after=after, limit=limit)

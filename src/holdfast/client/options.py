@@ -7,7 +7,6 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from holdfast.client.views import microseconds
 from holdfast.errors import InvalidRequest
 from holdfast.model.durations import Duration, time_limit_s
 from holdfast.model.executions import Status
@@ -34,13 +33,18 @@ def timeout_of(given: Duration | None, declared: float | None) -> float | None:
     return declared if given is None else time_limit_s(given, "execution_timeout")
 
 
-def beginning_at(start_at: datetime | None) -> int | None:
-    if start_at is None:
-        return None
+def beginning_at(start_at: datetime | None) -> datetime | None:
     given: object = start_at
-    if not isinstance(given, datetime):
+    if not isinstance(given, datetime | None):
         raise InvalidRequest(f"start_at must be a datetime, not {given!r:.50}", field="start_at")
-    return microseconds(start_at, "start_at")
+    return zoned(start_at, "start_at")
+
+
+def zoned(when: datetime | None, field: str) -> datetime | None:
+    """An instant: one without a time zone could be any."""
+    if when is not None and when.tzinfo is None:
+        raise InvalidRequest(f"{field} needs a time zone: {when!r}", field=field)
+    return when
 
 
 def tags(metadata: Mapping[str, str] | None) -> dict[str, str] | None:

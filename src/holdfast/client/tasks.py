@@ -16,6 +16,7 @@ from holdfast.client.promises import SettledPromise, failure_from, key_of, settl
 from holdfast.client.task_output import TaskOutput, TaskOutputs, TaskUpdate
 from holdfast.client.views import instant
 from holdfast.contract import tasks as tk
+from holdfast.contract.instants import micros_or_none
 from holdfast.model.durations import Duration, task_timeouts
 from holdfast.model.executions import Status
 from holdfast.model.payloads import decode, encode, split_args
@@ -247,7 +248,7 @@ class StandaloneTasks(TaskOutputs):
                 retry=retry or own_retry or DEFAULT_TASK_RETRY,
                 timeouts=timeouts or DEFAULT_TIMEOUTS,
                 metadata=tags(metadata),
-                start_at=beginning_at(start_at),
+                start_at=micros_or_none(beginning_at(start_at)),
                 if_running=choice(IfRunning, if_running, "if_running"),
                 if_closed=choice(IfClosed, if_closed, "if_closed"),
                 ttl_s=ttl_of(idempotency_key_ttl),

@@ -3,42 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Sequence
-from typing import Any, Protocol
+from typing import Annotated, Protocol
 
 import msgspec
-from msgspec import Raw
+from msgspec import Meta, Raw
 
+from holdfast.config import Limits
 from holdfast.contract.calls import QueryExecution, RequestUpdate, UpdateOutcome, UpdateStatus, UpdateTicket
+from holdfast.contract.fields import (
+    LARGEST,
+    NAME_SCHEMA,
+    Check,
+    Instant,
+    KeyTtl,
+    Name,
+    Payload,
+    Priority,
+    Seconds,
+    Tags,
+    Text,
+    null,
+)
+from holdfast.contract.operation import EXECUTION, EXECUTIONS, POST, Record, Request, operation, public_names
 from holdfast.contract.task_output import OutputPage, TaskNews
+from holdfast.errors import InvalidRequest
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import DeadLetter, Execution, Status, TaskRow, TimerRow
+from holdfast.model.keys import Role
+from holdfast.model.names import check_name
+from holdfast.model.standalone import PREFIX
 from holdfast.model.values import NULL, IfClosed, IfRunning
 
-
-class StartWorkflow(msgspec.Struct, frozen=True, kw_only=True):
-    """Start an execution, or find the open one that has this workflow id.
-
-    `request_id` makes a retry of this very call harmless: it answers what the first one did. It does not begin before
-    `start_at`, and is ended when `execution_timeout_s` have passed since then.
-    """
-
-    org: str
-    kind: str
-    version: str | None = None
-    workflow_id: str | None = None
-    input: Raw = NULL
-    queue: str = "default"
-    priority: int = 0
-    metadata: dict[str, str] | None = None
-    execution_timeout_s: float | None = None
-    start_at: int | None = None
-    if_running: IfRunning = IfRunning.USE_EXISTING
-    if_closed: IfClosed = IfClosed.ALLOW
-    ttl_s: float | None = None
-    request_id: str | None = None
+EXECUTIONS_TAG = "workflow executions"
+START_NAMES = public_names(kind="workflow_kind", version="workflow_version", input="workflow_input")
 
 
-class StartAnswer(msgspec.Struct, frozen=True):
+def _kind(value: str, field: str, _: Limits) -> None:
+    check_name(value, field)
+    if value.startswith(PREFIX):
+        raise InvalidRequest(
+            f"workflow kinds that begin with {PREFIX!r} are the engine's own, as {value!r:.60} is: start_task() runs a "
+            "task on its own",
+            field=field,
+        )
+
+
+Kind = Annotated[str, Meta(extra_json_schema=NAME_SCHEMA), Check(_kind, "workflow_kind")]
+"""A workflow kind that callers may ask for."""
+EventNumber = Annotated[int, Meta(gt=-LARGEST, lt=LARGEST, extra_json_schema={"minimum": 1})]
+"""The number of an event. Only a history tells which numbers will do."""
+
+
+class StartAnswer(Record, frozen=True):
     """`idempotency_key_new` is False when this very call had been made before; the rest is then as it was answered
     first."""
 
@@ -49,46 +65,69 @@ class StartAnswer(msgspec.Struct, frozen=True):
     idempotency_key_new: bool = False
 
 
-class SignalWorkflow(msgspec.Struct, frozen=True, kw_only=True):
-    """`addressed_to` is the execution that the caller has named, if another one goes on in its place: a repeat names it
-    again."""
+@operation(
+    "start_workflow",
+    POST,
+    EXECUTIONS,
+    Role.WRITER,
+    tag=EXECUTIONS_TAG,
+    status=201,
+    payload=True,
+    example={"workflow_kind": "order", "workflow_id": "order:7", "workflow_input": {"item": "tea"}},
+)
+class StartWorkflow(Request[StartAnswer], frozen=True, kw_only=True, rename=START_NAMES):
+    """Start a workflow, or find the open execution of its workflow id.
 
-    org: str
-    workflow_execution_id: str
-    signal_name: str
-    signal_value: Raw = NULL
-    addressed_to: str | None = None
-    request_id: str | None = None
+    `request_id` makes a retry of this very call harmless: it answers what the first one did. It does not begin before
+    `start_at`, and is ended when `execution_timeout_s` have passed since then.
+    """
+
+    kind: Kind
+    version: Name | None = None
+    workflow_id: Name | None = None
+    input: Payload = msgspec.field(default_factory=null)
+    queue: Name = "default"
+    priority: Priority = 0
+    metadata: Tags | None = None
+    execution_timeout_s: Seconds | None = None
+    start_at: Instant | None = None
+    if_running: IfRunning = IfRunning.USE_EXISTING
+    if_closed: IfClosed = IfClosed.ALLOW
+    ttl_s: KeyTtl | None = None
+    request_id: Name | None = None
 
 
-class SignalResponse(msgspec.Struct, frozen=True):
+class SignalResponse(Record, frozen=True):
     """`signal_event_sequence` is the number of the signal in the execution's history."""
 
     signal_event_sequence: int
     signal_delivered: bool = True
 
 
-class SignalWithStart(msgspec.Struct, frozen=True, kw_only=True):
-    """One atomic step: find the open execution of `workflow_id` or start it, and append the signal."""
+@operation(
+    "signal_workflow",
+    POST,
+    f"{EXECUTION}/signal",
+    Role.WRITER,
+    tag=EXECUTIONS_TAG,
+    payload=True,
+    example={"signal_name": "message", "signal_value": {"text": "Hello again!"}},
+)
+class SignalWorkflow(Request[SignalResponse], frozen=True, kw_only=True):
+    """Send a signal to an open execution.
 
-    org: str
-    workflow_id: str
-    kind: str
-    version: str | None = None
-    input: Raw = NULL
-    queue: str = "default"
-    priority: int = 0
-    metadata: dict[str, str] | None = None
-    execution_timeout_s: float | None = None
-    start_at: int | None = None
-    if_closed: IfClosed = IfClosed.ALLOW
-    ttl_s: float | None = None
-    signal_name: str
-    signal_value: Raw = NULL
-    request_id: str | None = None
+    `addressed_to` is the execution that the caller has named, if another one goes on in its place: a repeat names it
+    again.
+    """
+
+    workflow_execution_id: Name
+    signal_name: Name
+    signal_value: Payload = msgspec.field(default_factory=null)
+    addressed_to: Name | None = None
+    request_id: Name | None = None
 
 
-class SignalWithStartResponse(msgspec.Struct, frozen=True):
+class SignalWithStartResponse(Record, frozen=True):
     workflow_execution_id: str
     workflow_created: bool
     signal_event_sequence: int
@@ -97,58 +136,147 @@ class SignalWithStartResponse(msgspec.Struct, frozen=True):
     idempotency_key_new: bool = False
 
 
-class CancelExecution(msgspec.Struct, frozen=True, kw_only=True):
-    org: str
-    workflow_execution_id: str
-    reason: str = ""
+@operation(
+    "signal_with_start",
+    POST,
+    f"{EXECUTIONS}/signal-with-start",
+    Role.WRITER,
+    tag=EXECUTIONS_TAG,
+    rpc="SignalWithStartWorkflow",
+    payload=True,
+    example={
+        "workflow_id": "conversation:conv-123",
+        "workflow_kind": "chatbot-conversation",
+        "workflow_input": {"conversation_id": "conv-123", "user_id": "user-456"},
+        "queue": "default",
+        "signal_name": "message",
+        "signal_value": {"text": "Hello!", "timestamp": 1706380800000},
+        "metadata": {"channel": "web"},
+    },
+)
+class SignalWithStart(Request[SignalWithStartResponse], frozen=True, kw_only=True, rename=START_NAMES):
+    """Signal the open execution of a workflow id, starting it first if there is none: one atomic step."""
+
+    workflow_id: Name
+    kind: Kind
+    version: Name | None = None
+    input: Payload = msgspec.field(default_factory=null)
+    queue: Name = "default"
+    priority: Priority = 0
+    metadata: Tags | None = None
+    execution_timeout_s: Seconds | None = None
+    start_at: Instant | None = None
+    if_closed: IfClosed = IfClosed.ALLOW
+    ttl_s: KeyTtl | None = None
+    signal_name: Name
+    signal_value: Payload = msgspec.field(default_factory=null)
+    request_id: Name | None = None
 
 
-class TerminateExecution(msgspec.Struct, frozen=True, kw_only=True):
-    org: str
-    workflow_execution_id: str
-    reason: str = ""
+class Changed(Record, frozen=True):
+    """Whether the call changed anything. `successor` goes on in the place of an execution that was closed already."""
+
+    changed: bool
+    successor: str | None = None
 
 
-class ResumeExecution(msgspec.Struct, frozen=True, kw_only=True):
+@operation(
+    "cancel_workflow",
+    POST,
+    f"{EXECUTION}/cancel",
+    Role.WRITER,
+    tag=EXECUTIONS_TAG,
+    example={"reason": "not wanted any more"},
+)
+class CancelExecution(Request[Changed], frozen=True, kw_only=True):
+    """Ask an execution to stop."""
+
+    workflow_execution_id: Name
+    reason: Text = ""
+
+
+@operation(
+    "terminate_workflow",
+    POST,
+    f"{EXECUTION}/terminate",
+    Role.WRITER,
+    tag=EXECUTIONS_TAG,
+    example={"reason": "stuck for good"},
+)
+class TerminateExecution(Request[Changed], frozen=True, kw_only=True):
+    """End an execution at once, without asking it."""
+
+    workflow_execution_id: Name
+    reason: Text = ""
+
+
+@operation("resume_workflow", POST, f"{EXECUTION}/resume", Role.WRITER, tag=EXECUTIONS_TAG)
+class ResumeExecution(Request[Changed], frozen=True, kw_only=True):
     """Let a stuck execution be tried again at once."""
 
-    org: str
-    workflow_execution_id: str
+    workflow_execution_id: Name
 
 
-class ResetExecution(msgspec.Struct, frozen=True, kw_only=True):
-    """Go on from event `to_event` as if nothing after it had happened: in a new execution with the same workflow id.
+@operation(
+    "reset_workflow",
+    POST,
+    f"{EXECUTION}/reset",
+    Role.ADMIN,
+    tag=EXECUTIONS_TAG,
+    status=201,
+    example={"to_event": 3, "reason": "wrong address"},
+)
+class ResetExecution(Request[StartAnswer], frozen=True, kw_only=True):
+    """Go on from an event as if nothing after it had happened, in a new execution.
 
-    An open execution is terminated for it. With `reapply_signals` the signals and updates that came after that event
-    are received once more.
+    The new execution has the same workflow id; an open one is terminated for it. With `reapply_signals` the signals and
+    updates that came after that event are received once more.
     """
 
-    org: str
-    workflow_execution_id: str
-    to_event: int
-    reason: str = ""
+    workflow_execution_id: Name
+    to_event: EventNumber
+    reason: Text = ""
     reapply_signals: bool = True
-    request_id: str | None = None
+    request_id: Name | None = None
 
 
-class ForkExecution(msgspec.Struct, frozen=True, kw_only=True):
-    """Begin a second execution with the past of another up to event `at_event`; that one is left alone."""
+@operation(
+    "fork_workflow",
+    POST,
+    f"{EXECUTION}/fork",
+    Role.WRITER,
+    tag=EXECUTIONS_TAG,
+    status=201,
+    example={"at_event": 3, "workflow_id": "order:7:again"},
+)
+class ForkExecution(Request[StartAnswer], frozen=True, kw_only=True):
+    """Begin a second execution with the past of this one.
 
-    org: str
-    workflow_execution_id: str
-    at_event: int
-    workflow_id: str | None = None
+    It begins after event `at_event`; the execution itself is left alone.
+    """
+
+    workflow_execution_id: Name
+    at_event: EventNumber
+    workflow_id: Name | None = None
     reapply_signals: bool = False
-    request_id: str | None = None
+    request_id: Name | None = None
 
 
-class RetryExecution(msgspec.Struct, frozen=True, kw_only=True):
+@operation(
+    "retry_workflow",
+    POST,
+    f"{EXECUTION}/retry",
+    Role.WRITER,
+    tag=EXECUTIONS_TAG,
+    status=201,
+    example={"reason": "the service is back"},
+)
+class RetryExecution(Request[StartAnswer], frozen=True, kw_only=True):
     """Try a closed execution that has no result again, from just before what ended it."""
 
-    org: str
-    workflow_execution_id: str
-    reason: str = ""
-    request_id: str | None = None
+    workflow_execution_id: Name
+    reason: Text = ""
+    request_id: Name | None = None
 
 
 class UnreadSignal(msgspec.Struct, frozen=True, kw_only=True):
@@ -210,13 +338,6 @@ class BuryUnread(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class Changed(msgspec.Struct, frozen=True):
-    """Whether the call changed anything. `successor` goes on in the place of an execution that was closed already."""
-
-    changed: bool
-    successor: str | None = None
-
-
 class ListExecutions(msgspec.Struct, frozen=True, kw_only=True):
     org: str
     statuses: tuple[Status, ...] = ()
@@ -248,24 +369,6 @@ class Executions(Protocol):
     """`using` is an open connection of the application's to the engine's own database: the operation becomes part of
     its transaction. Only an engine in the same process can take one. With one that blocks (`sqlite3`) the call is done
     without ever waiting on the event loop."""
-
-    def start(self, request: StartWorkflow, using: Any = None) -> Awaitable[StartAnswer]: ...
-
-    def signal(self, request: SignalWorkflow, using: Any = None) -> Awaitable[SignalResponse]: ...
-
-    def signal_with_start(self, request: SignalWithStart, using: Any = None) -> Awaitable[SignalWithStartResponse]: ...
-
-    def cancel(self, request: CancelExecution) -> Awaitable[Changed]: ...
-
-    def terminate(self, request: TerminateExecution) -> Awaitable[Changed]: ...
-
-    def resume(self, request: ResumeExecution) -> Awaitable[Changed]: ...
-
-    def reset(self, request: ResetExecution) -> Awaitable[StartAnswer]: ...
-
-    def fork(self, request: ForkExecution) -> Awaitable[StartAnswer]: ...
-
-    def retry(self, request: RetryExecution) -> Awaitable[StartAnswer]: ...
 
     def get(self, org: str, execution_id: str) -> Awaitable[Execution]: ...
 

@@ -9,7 +9,6 @@ from typing import Any
 from holdfast.config import Limits
 from holdfast.errors import InvalidDuration, InvalidRequest, PayloadTooLarge
 from holdfast.model.names import check_text
-from holdfast.model.standalone import PREFIX
 from holdfast.model.values import TEN_YEARS_S, Payload
 
 log = logging.getLogger("holdfast.engine")
@@ -29,16 +28,6 @@ def check_tags(pairs: Sequence[tuple[str, str]]) -> None:
             check_text(text, "metadata")
 
 
-def check_not_reserved(kind: str) -> None:
-    """A workflow that callers may ask for by its kind."""
-    if kind.startswith(PREFIX):
-        raise InvalidRequest(
-            f"workflow kinds that begin with {PREFIX!r} are the engine's own, as {kind!r:.60} is: start_task() runs a "
-            "task on its own",
-            field="workflow_kind",
-        )
-
-
 def check_timeout(seconds: float | None, field: str) -> None:
     if seconds is not None and not 0 < seconds <= TEN_YEARS_S:
         raise InvalidDuration(f"{field} must be more than 0 and at most ten years, not {seconds}", field=field)
@@ -52,8 +41,6 @@ def check_number(value: Any, field: str) -> None:
 
 def check_payload(payload: Payload, field: str, limits: Limits) -> None:
     size = len(memoryview(payload))
-    if size <= limits.payload_warning_bytes and size <= limits.payload_bytes:
-        return
     if size > limits.payload_bytes:
         raise PayloadTooLarge(
             f"{field} has {size} bytes, more than the {limits.payload_bytes} allowed: store it elsewhere and pass a "
@@ -62,6 +49,12 @@ def check_payload(payload: Payload, field: str, limits: Limits) -> None:
             size=size,
             limit=limits.payload_bytes,
         )
-    log.warning(
-        "%s has %d bytes: everything that reads this history carries it; better store it elsewhere", field, size
-    )
+    warn_of_size(payload, field, limits)
+
+
+def warn_of_size(payload: Payload, field: str, limits: Limits) -> None:
+    size = len(memoryview(payload))
+    if size > limits.payload_warning_bytes:
+        log.warning(
+            "%s has %d bytes: everything that reads this history carries it; better store it elsewhere", field, size
+        )

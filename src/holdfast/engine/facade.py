@@ -22,22 +22,12 @@ from holdfast.contract import workers as wk
 from holdfast.contract.task_output import OutputPage, TaskNews
 from holdfast.contract.upkeep import DueWork, RecoveryReport
 from holdfast.engine.api import LocalApi
-from holdfast.engine.checks import check_not_reserved, check_payload, check_tags, check_timeout
+from holdfast.engine.checks import check_payload, check_tags
 from holdfast.engine.cursors import Cursors
 from holdfast.engine.deleting import Deleting
 from holdfast.engine.desk import Desk
-from holdfast.engine.executions.cancel import Cancel
-from holdfast.engine.executions.fork import Fork
-from holdfast.engine.executions.rebuild import Rebuild
 from holdfast.engine.executions.redeliver import Redeliver
 from holdfast.engine.executions.remove_dead_letter import Remove
-from holdfast.engine.executions.reset import Reset
-from holdfast.engine.executions.resume import Resume
-from holdfast.engine.executions.retry import Retry
-from holdfast.engine.executions.signal import Signal
-from holdfast.engine.executions.signal_with_start import SignalWithStartWorkflow
-from holdfast.engine.executions.start import Start
-from holdfast.engine.executions.terminate import Terminate
 from holdfast.engine.executions.update import Update
 from holdfast.engine.feeds import LocalFeeds
 from holdfast.engine.joining import Joins
@@ -47,12 +37,12 @@ from holdfast.engine.mailboxes import Mailboxes
 from holdfast.engine.message_facade import LocalMessages
 from holdfast.engine.operation import Operation
 from holdfast.engine.outcomes import Outcomes
-from holdfast.engine.past import ChoosePoint, Past, read_past
 from holdfast.engine.queries import Queries, check_as_of
 from holdfast.engine.queues import Queues
+from holdfast.engine.rebuilds import Rebuilds
 from holdfast.engine.recovery import recover
 from holdfast.engine.retention import Retention
-from holdfast.engine.rules.rebuilding import check_point, retry_point
+from holdfast.engine.starts import Starts
 from holdfast.engine.task_facade import LocalTasks
 from holdfast.engine.unit_of_work import Effects, OperationQueue
 from holdfast.engine.updates import Updates
@@ -61,15 +51,15 @@ from holdfast.engine.upkeep.run_due import RunDue
 from holdfast.engine.worker_facade import LocalWorkers
 from holdfast.engine.workers.claim import Claim
 from holdfast.engine.workers.unregister import Unregister, UnregisterWorker
-from holdfast.errors import EngineStopped, ExecutionNotFound, InvalidRequest, SessionLost, Unavailable
+from holdfast.errors import EngineStopped, ExecutionNotFound, InvalidRequest, SessionLost
 from holdfast.model.events import HistoryEvent, StateChanged
 from holdfast.model.executions import DEADLINE_NO, Execution, Status, TaskRow, TimerRow
-from holdfast.model.names import check_name, check_priority, check_text
-from holdfast.model.tokens import REPLAY_KEY, execution_key, promise_token, token_hash
+from holdfast.model.names import check_name, check_text
+from holdfast.model.tokens import REPLAY_KEY
 from holdfast.model.values import Payload
 from holdfast.store.looks import ExecutionQuery
 from holdfast.store.protocol import Store
-from holdfast.telemetry.traces import Tracing, stamped
+from holdfast.telemetry.traces import Tracing
 
 Answer = TypeVar("Answer")
 
@@ -115,7 +105,9 @@ class LocalEngine:
         self.mailboxes = Mailboxes(self)
         self.upkeep = LocalUpkeep(self)
         self.queues = Queues(store, self.queue, self.desk, lambda: self.keys.chain, self.upkeep.claim)
-        self.api = LocalApi(self.run, config.limits, (self.queues, self.keys))
+        starts = Starts(self.run, config.limits, lambda: self.tracing)
+        rebuilds = Rebuilds(store, self.queue, secret)
+        self.api = LocalApi(self.run, config.limits, (self.queues, self.keys, starts, rebuilds))
         self.loop: asyncio.AbstractEventLoop | None = None
         self.tracing: Tracing | None = None
 
@@ -187,83 +179,6 @@ class LocalExecutions:
         self._submit = engine.queue.submit
         self._store = engine.store
         self._limits = engine.config.limits
-
-    def start(self, request: ex.StartWorkflow, using: Any = None) -> Awaitable[ex.StartAnswer]:
-        self._check_start(request)
-        if self._engine.tracing is not None:
-            request = stamped(request, self._engine.tracing)
-        return self._engine.run(Start(request), using)
-
-    def signal(self, request: ex.SignalWorkflow, using: Any = None) -> Awaitable[ex.SignalResponse]:
-        check_name(request.workflow_execution_id, "workflow_execution_id")
-        self._check_signal(request)
-        return self._engine.run(Signal(request), using)
-
-    def signal_with_start(
-        self, request: ex.SignalWithStart, using: Any = None
-    ) -> Awaitable[ex.SignalWithStartResponse]:
-        self._check_start(request)
-        self._check_signal(request)
-        if self._engine.tracing is not None:
-            request = stamped(request, self._engine.tracing)
-        return self._engine.run(SignalWithStartWorkflow(request), using)
-
-    def cancel(self, request: ex.CancelExecution) -> asyncio.Future[ex.Changed]:
-        check_name(request.workflow_execution_id, "workflow_execution_id")
-        check_text(request.reason, "reason")
-        return self._submit(Cancel(request))
-
-    def terminate(self, request: ex.TerminateExecution) -> asyncio.Future[ex.Changed]:
-        check_name(request.workflow_execution_id, "workflow_execution_id")
-        check_text(request.reason, "reason")
-        return self._submit(Terminate(request))
-
-    def resume(self, request: ex.ResumeExecution) -> asyncio.Future[ex.Changed]:
-        check_name(request.workflow_execution_id, "workflow_execution_id")
-        return self._submit(Resume(request))
-
-    async def reset(self, request: ex.ResetExecution) -> ex.StartAnswer:
-        def chosen(history: Sequence[HistoryEvent], _: Execution) -> int:
-            check_point(history, request.to_event, "to_event")
-            return request.to_event
-
-        return await self._rebuild(Reset, request, chosen)
-
-    async def retry(self, request: ex.RetryExecution) -> ex.StartAnswer:
-        return await self._rebuild(Retry, request, retry_point)
-
-    async def fork(self, request: ex.ForkExecution) -> ex.StartAnswer:
-        def chosen(history: Sequence[HistoryEvent], _: Execution) -> int:
-            check_point(history, request.at_event, "at_event")
-            return request.at_event
-
-        if request.workflow_id is not None:
-            check_name(request.workflow_id, "workflow_id")
-        return await self._rebuild(Fork, request, chosen)
-
-    async def _rebuild(
-        self,
-        operation: Callable[[Any, Past, Callable[[str, str], str]], Rebuild[Any]],
-        request: ex.ResetExecution | ex.ForkExecution | ex.RetryExecution,
-        choose: ChoosePoint,
-    ) -> ex.StartAnswer:
-        check_name(request.workflow_execution_id, "workflow_execution_id")
-        check_text(getattr(request, "reason", ""), "reason")
-        if request.request_id is not None:
-            check_name(request.request_id, "request_id")
-        while True:
-            past = await read_past(self._store, request.org, request.workflow_execution_id, choose)
-            try:
-                return await self._submit(operation(request, past, partial(self._token_hash, request.org)))
-            except Unavailable as refusal:
-                # Something came between reading and deciding: a child's end, a verdict on an update. There is one of
-                # each, so this comes to an end.
-                if "outdated" not in refusal.details:
-                    raise
-
-    def _token_hash(self, org: str, execution_id: str, name: str) -> str:
-        key = execution_key(self._engine.secret(), org, execution_id)
-        return token_hash(promise_token(key, org, execution_id, name))
 
     async def request_update(self, request: calls.RequestUpdate) -> calls.UpdateTicket:
         check_name(request.workflow_execution_id, "workflow_execution_id")
@@ -433,33 +348,6 @@ class LocalExecutions:
         if not 1 <= limit <= self._limits.page_size:
             raise InvalidRequest(f"limit must lie between 1 and {self._limits.page_size}", field="limit")
         return limit
-
-    def _check_start(self, request: ex.StartWorkflow | ex.SignalWithStart) -> None:
-        check_name(request.kind, "workflow_kind")
-        check_not_reserved(request.kind)
-        check_name(request.queue, "queue")
-        check_priority(request.priority)
-        if request.workflow_id is not None:
-            check_name(request.workflow_id, "workflow_id")
-        if request.version is not None:
-            check_name(request.version, "version")
-        if request.request_id is not None:
-            check_name(request.request_id, "request_id")
-        if request.metadata:
-            for key, value in request.metadata.items():
-                check_text(key, "metadata")
-                check_text(value, "metadata")
-        if request.execution_timeout_s is not None:
-            check_timeout(request.execution_timeout_s, "execution_timeout")
-        if request.ttl_s is not None:
-            check_timeout(request.ttl_s, "idempotency_key_ttl")
-        check_payload(request.input, "input", self._limits)
-
-    def _check_signal(self, request: ex.SignalWorkflow | ex.SignalWithStart) -> None:
-        check_name(request.signal_name, "signal_name")
-        if request.request_id is not None:
-            check_name(request.request_id, "request_id")
-        check_payload(request.signal_value, "signal_value", self._limits)
 
 
 class LocalUpkeep:

@@ -139,7 +139,7 @@ class LocalTasks:
 
     async def cancel(self, request: tk.CancelTask) -> ex.Changed:
         execution = await self._open(request.org, request.task_id)
-        return await self._engine.executions.cancel(
+        return await self._engine.api.call(
             ex.CancelExecution(org=request.org, workflow_execution_id=execution.id, reason=request.reason)
         )
 

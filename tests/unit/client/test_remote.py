@@ -12,7 +12,7 @@ from holdfast import Client, WorkflowContext, workflow
 from holdfast.api.auth import AuthMode, AuthSettings
 from holdfast.client.remote.caller import Caller
 from holdfast.client.remote.connection import read_url
-from holdfast.client.remote.http import HttpExecutions
+from holdfast.client.remote.http_api import HttpApi
 from holdfast.contract.executions import SignalWorkflow, StartWorkflow
 from holdfast.errors import (
     ExecutionNotFound,
@@ -69,14 +69,14 @@ async def test_a_lost_answer_is_asked_for_again_and_nothing_is_done_twice(runnin
 async def test_an_answer_that_never_came_back(running, door):
     """The server has done it, the answer is lost on the way: the repeat gets the first one's answer."""
     caller = Caller(door.url, None)
-    executions = HttpExecutions(caller)
-    started = await executions.start(StartWorkflow(org="default", kind="collects", input=Raw(b"5"), request_id="r"))
-    first = await executions.signal(
+    api = HttpApi(caller)
+    started = await api.call(StartWorkflow(org="default", kind="collects", input=Raw(b"5"), request_id="r"))
+    first = await api.call(
         SignalWorkflow(
             org="default", workflow_execution_id=started.workflow_execution_id, signal_name="item", request_id="s"
         )
     )
-    again = await executions.signal(
+    again = await api.call(
         SignalWorkflow(
             org="default", workflow_execution_id=started.workflow_execution_id, signal_name="item", request_id="s"
         )
@@ -102,7 +102,7 @@ async def test_a_result_is_waited_for_through_a_restart_of_the_server(running, d
 async def test_a_server_that_is_not_there():
     caller = Caller("http://127.0.0.1:1", None, retry_s=0.1)
     with pytest.raises(ServerUnreachable, match="can't be reached"):
-        await HttpExecutions(caller).count("default")
+        await HttpApi(caller).call(StartWorkflow(org="default", kind="k"))
 
 
 async def test_what_can_not_be_repeated_is_not(door):

@@ -84,7 +84,7 @@ async def test_a_session_that_others_have_taken_back_gets_nothing_more(local: Lo
     beat = Heartbeat(org="default", session="old", lease_s=30.0)
     assert not (await asyncio.wrap_future(local.workers.heartbeat(beat))).alive
     await register(local, "new")
-    started = await local.executions.start(StartWorkflow(org="default", kind="k"))
+    started = await local.api.call(StartWorkflow(org="default", kind="k"))
 
     with pytest.raises(SessionLost):
         await polling
@@ -96,7 +96,7 @@ async def test_suspects_that_have_to_wait_are_not_looked_for_without_end(local: 
     """One is held, the other passed over: that is no reason to look again at once."""
     await register(local, "s", turn_slots=2)
     held, waiting = [
-        (await local.executions.start(StartWorkflow(org="default", kind="k"))).workflow_execution_id for _ in range(2)
+        (await local.api.call(StartWorkflow(org="default", kind="k"))).workflow_execution_id for _ in range(2)
     ]
     database = database_of(local)
     for execution_id in (held, waiting):

@@ -406,7 +406,7 @@ async def test_a_reset_takes_letters_along_that_are_just_being_made(engine, monk
         found = await history(*args)
         monkeypatch.setattr(local.store, "wake", lambda: None)
         asyncio.get_running_loop().call_later(0.05, resume)
-        local.executions.terminate(TerminateExecution(org="default", workflow_execution_id=handle.id))
+        local.api.call(TerminateExecution(org="default", workflow_execution_id=handle.id))
         return found
 
     def resume():

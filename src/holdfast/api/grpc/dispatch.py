@@ -23,6 +23,7 @@ class Dispatch:
     """The handlers. Each gets a call that was let in, and its message."""
 
     def __init__(self, nouns: Nouns) -> None:
+        self._api = nouns.api
         self._executions = nouns.executions
         self._messages = nouns.messages
 
@@ -57,26 +58,26 @@ class Dispatch:
         )
 
     async def start(self, call: Call, message: Any) -> pb.StartWorkflowResponse:
-        return wire.started(await self._executions.start(wire.start(message, call.org, call.request_id)))
+        return wire.started(await self._api.call(wire.start(message, call.org, call.request_id)))
 
     async def signal_with_start(self, call: Call, message: Any) -> pb.SignalWithStartWorkflowResponse:
         request = wire.signal_with_start(message, call.org, call.request_id)
-        return wire.signalled_with_start(await self._executions.signal_with_start(request))
+        return wire.signalled_with_start(await self._api.call(request))
 
     async def signal(self, call: Call, message: Any) -> pb.SignalWorkflowResponse:
-        return wire.signalled(await self._executions.signal(wire.signal(message, call.org, call.request_id)))
+        return wire.signalled(await self._api.call(wire.signal(message, call.org, call.request_id)))
 
     async def cancel(self, call: Call, message: Any) -> pb.CancelWorkflowResponse:
         request = CancelExecution(
             org=call.org, workflow_execution_id=message.workflow_execution_id, reason=message.reason
         )
-        return pb.CancelWorkflowResponse(changed=(await self._executions.cancel(request)).changed)
+        return pb.CancelWorkflowResponse(changed=(await self._api.call(request)).changed)
 
     async def terminate(self, call: Call, message: Any) -> pb.TerminateWorkflowResponse:
         request = TerminateExecution(
             org=call.org, workflow_execution_id=message.workflow_execution_id, reason=message.reason
         )
-        return pb.TerminateWorkflowResponse(changed=(await self._executions.terminate(request)).changed)
+        return pb.TerminateWorkflowResponse(changed=(await self._api.call(request)).changed)
 
     async def resolve(self, call: Call, message: Any) -> pb.ResolvePromiseResponse:
         return wire.resolved(await self._messages.settle(wire.resolve(message, call.org)))

@@ -19,9 +19,9 @@ _reapply = "Whether signals and updates that came after that event are received 
 
 
 def _end(door: Door, changed: bool, done: str, otherwise: str) -> None:
-    from holdfast.wire.rest.views import ChangedView
+    from holdfast.contract.executions import Changed
 
-    door.out.answer(ChangedView(changed=changed), done if changed else otherwise)
+    door.out.answer(Changed(changed), done if changed else otherwise)
     if not changed:
         raise click.exceptions.Exit(ANSWER_IS_NO)
 
@@ -65,9 +65,9 @@ def resume(door: Door, id_: str) -> None:
 
 
 def _show_new(door: Door, handle: WorkflowHandle, what: str) -> None:
-    from holdfast.wire.rest.views import StartView
+    from holdfast.contract.executions import StartAnswer
 
-    view = StartView(
+    view = StartAnswer(
         workflow_execution_id=handle.id,
         workflow_id=handle.workflow_id or "",
         workflow_created=handle.created,

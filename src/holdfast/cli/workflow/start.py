@@ -69,7 +69,7 @@ def start(
     holdfast workflow start order --workflow-id ORDER-1 --input '{"items": ["teapot"]}' --wait
     """
     from holdfast.cli.workflow.look import show_result
-    from holdfast.wire.rest.views import StartView
+    from holdfast.contract.executions import StartAnswer
 
     async def run(client: Client) -> None:
         handle = await client.start_workflow(
@@ -79,7 +79,7 @@ def start(
             door.out.note(f"{_began(handle.created)} {handle.workflow_id} ({handle.id})")
             await show_result(door, client, handle.id, timeout)
             return
-        view = StartView(
+        view = StartAnswer(
             workflow_execution_id=handle.id,
             workflow_id=handle.workflow_id or "",
             workflow_created=handle.created,
@@ -107,13 +107,11 @@ def signal(door: Door, id_: str, name: str, *, input_: Any, idempotency_key: str
     \b
     holdfast workflow signal ORDER-1 shipped --input '{"tracking": "T-1"}'
     """
-    from holdfast.wire.rest.views import SignalView
 
     async def run(client: Client) -> None:
         execution = await found(client, id_)
         answer = await client.signal_workflow(execution.id, name, input_, request_id=idempotency_key)
-        view = SignalView(signal_event_sequence=answer.signal_event_sequence, signal_delivered=answer.signal_delivered)
-        door.out.answer(view, f"signal {name!r} is event {answer.signal_event_sequence} of {execution.workflow_id}")
+        door.out.answer(answer, f"signal {name!r} is event {answer.signal_event_sequence} of {execution.workflow_id}")
 
     door.run(run)
 
@@ -140,15 +138,13 @@ def signal_with_start(
 
     One step: it never happens that the workflow is started and the signal is lost.
     """
-    from holdfast.wire.rest.views import SignalWithStartView
 
     async def run(client: Client) -> None:
         answer = await client.signal_with_start_workflow(
             workflow_id, kind, input_, signal_name=signal_name, signal_value=signal_input, version=version, **options
         )
-        view = SignalWithStartView(**{name: getattr(answer, name) for name in SignalWithStartView.__struct_fields__})
         door.out.answer(
-            view,
+            answer,
             f"{_began(answer.workflow_created)} {workflow_id} ({answer.workflow_execution_id}); signal {signal_name!r} "
             f"is its event {answer.signal_event_sequence}",
         )

@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final, NoReturn
 
 import msgspec
-from msgspec import Raw, structs
+from msgspec import Raw
 
 from holdfast.client.remote.caller import Caller, decoded, escaped, new_request_id
 from holdfast.contract import calls as cl
 from holdfast.contract import executions as ex
-from holdfast.contract.instants import instant, instant_or_none, micros
+from holdfast.contract.instants import instant, micros
 from holdfast.contract.task_output import OutputPage, TaskNews, TaskNewsKind
 from holdfast.errors import ExecutionNotFound, InvalidRequest
 from holdfast.model.events import HistoryEvent
@@ -43,114 +43,6 @@ def _refuse_using() -> NoReturn:
 class HttpExecutions:
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
-
-    # --- beginning and signalling ---
-
-    async def start(self, request: ex.StartWorkflow, using: Any = None) -> ex.StartAnswer:
-        no_transaction(using)
-        view = await self._caller.post(
-            _executions(request.org),
-            b.StartBody(
-                workflow_kind=request.kind,
-                workflow_id=request.workflow_id,
-                workflow_input=request.input,
-                workflow_version=request.version,
-                queue=request.queue,
-                priority_seconds=request.priority,
-                metadata=request.metadata,
-                execution_timeout_seconds=request.execution_timeout_s,
-                start_at=instant_or_none(request.start_at),
-                if_running=request.if_running,
-                if_closed=request.if_closed,
-                request_id=_id_of(request),
-                idempotency_key_ttl_seconds=request.ttl_s,
-            ),
-            v.StartView,
-        )
-        return _started(view, request)
-
-    async def signal(self, request: ex.SignalWorkflow, using: Any = None) -> ex.SignalResponse:
-        no_transaction(using)
-        view = await self._caller.post(
-            _one(request, "/signal"),
-            b.SignalBody(
-                signal_name=request.signal_name,
-                signal_value=request.signal_value,
-                addressed_to=request.addressed_to,
-                request_id=_id_of(request),
-            ),
-            v.SignalView,
-        )
-        return ex.SignalResponse(view.signal_event_sequence, view.signal_delivered)
-
-    async def signal_with_start(self, request: ex.SignalWithStart, using: Any = None) -> ex.SignalWithStartResponse:
-        no_transaction(using)
-        view = await self._caller.post(
-            f"{_executions(request.org)}/signal-with-start",
-            b.SignalWithStartBody(
-                workflow_id=request.workflow_id,
-                workflow_kind=request.kind,
-                signal_name=request.signal_name,
-                signal_value=request.signal_value,
-                workflow_input=request.input,
-                workflow_version=request.version,
-                queue=request.queue,
-                priority_seconds=request.priority,
-                metadata=request.metadata,
-                execution_timeout_seconds=request.execution_timeout_s,
-                start_at=instant_or_none(request.start_at),
-                if_closed=request.if_closed,
-                request_id=_id_of(request),
-                idempotency_key_ttl_seconds=request.ttl_s,
-            ),
-            v.SignalWithStartView,
-        )
-        given = request.request_id is not None
-        return ex.SignalWithStartResponse(
-            view.workflow_execution_id,
-            view.workflow_created,
-            view.signal_event_sequence,
-            view.signal_delivered,
-            view.idempotency_key_used and given,
-            view.idempotency_key_new and given,
-        )
-
-    # --- ending and taking up again ---
-
-    async def cancel(self, request: ex.CancelExecution) -> ex.Changed:
-        return await self._change(request, "/cancel", b.ReasonBody(reason=request.reason))
-
-    async def terminate(self, request: ex.TerminateExecution) -> ex.Changed:
-        return await self._change(request, "/terminate", b.ReasonBody(reason=request.reason))
-
-    async def resume(self, request: ex.ResumeExecution) -> ex.Changed:
-        return await self._change(request, "/resume", b.NoBody())
-
-    async def _change(self, request: Any, action: str, body: b.Body) -> ex.Changed:
-        view = await self._caller.post(_one(request, action), body, v.ChangedView)
-        return ex.Changed(view.changed, view.successor)
-
-    async def reset(self, request: ex.ResetExecution) -> ex.StartAnswer:
-        body = b.ResetBody(
-            to_event=request.to_event,
-            reason=request.reason,
-            reapply_signals=request.reapply_signals,
-            request_id=_id_of(request),
-        )
-        return _started(await self._caller.post(_one(request, "/reset"), body, v.StartView), request)
-
-    async def fork(self, request: ex.ForkExecution) -> ex.StartAnswer:
-        body = b.ForkBody(
-            at_event=request.at_event,
-            workflow_id=request.workflow_id,
-            reapply_signals=request.reapply_signals,
-            request_id=_id_of(request),
-        )
-        return _started(await self._caller.post(_one(request, "/fork"), body, v.StartView), request)
-
-    async def retry(self, request: ex.RetryExecution) -> ex.StartAnswer:
-        body = b.RetryBody(reason=request.reason, request_id=_id_of(request))
-        return _started(await self._caller.post(_one(request, "/retry"), body, v.StartView), request)
 
     # --- looking ---
 
@@ -315,24 +207,6 @@ def _path(org: str, execution_id: str, action: str = "") -> str:
 
 def _one(request: Any, action: str) -> str:
     return _path(request.org, request.workflow_execution_id, action)
-
-
-def _id_of(request: Any) -> str:
-    """With an id of its own a call may be sent again."""
-    return request.request_id if request.request_id is not None else new_request_id()
-
-
-def _started(view: v.StartView, request: Any) -> ex.StartAnswer:
-    answer = ex.StartAnswer(
-        view.workflow_execution_id,
-        view.workflow_id,
-        view.workflow_created,
-        view.idempotency_key_used,
-        view.idempotency_key_new,
-    )
-    if request.request_id is None:
-        return structs.replace(answer, idempotency_key_used=False, idempotency_key_new=False)
-    return answer
 
 
 def _shown(at: int | None) -> str | None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from holdfast.contract.executions import CancelExecution, Changed
+from holdfast.engine.api import decides
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules.children import request_cancel
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.store.protocol import LoadPlan
 
 
+@decides(CancelExecution)
 class Cancel(Operation[CancelExecution, Changed]):
     __slots__ = ()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.contract.executions import Changed, ResumeExecution
+from holdfast.engine.api import decides
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules.leases import offer
 from holdfast.engine.rules.workspace import Workspace
@@ -10,6 +11,7 @@ from holdfast.model.executions import Ready, State
 from holdfast.store.protocol import LoadPlan
 
 
+@decides(ResumeExecution)
 class Resume(Operation[ResumeExecution, Changed]):
     __slots__ = ()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.contract.executions import Changed, TerminateExecution
+from holdfast.engine.api import decides
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules.closing import end_from_outside
 from holdfast.engine.rules.workspace import Workspace
@@ -11,6 +12,7 @@ from holdfast.model.executions import State
 from holdfast.store.protocol import LoadPlan
 
 
+@decides(TerminateExecution)
 class Terminate(Operation[TerminateExecution, Changed]):
     __slots__ = ()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from holdfast.contract.executions import SignalWithStart, StartWorkflow
+from holdfast.contract.instants import micros
 from holdfast.engine.rules.leases import wake
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.errors import UnknownWorkflowKind, WorkflowAlreadyRunning, WorkflowIdUsed
@@ -112,7 +113,9 @@ def new_execution_id(ws: Workspace) -> str:
 
 def begin_asked(ws: Workspace, request: StartWorkflow | SignalWithStart, version: str, new_id: str) -> Execution:
     """What a caller has asked for."""
-    start_at = request.start_at if request.start_at is not None and request.start_at > ws.now else None
+    start_at = None if request.start_at is None else micros(request.start_at)
+    if start_at is not None and start_at <= ws.now:
+        start_at = None
     timeout_s = request.execution_timeout_s
     return begin(
         ws,

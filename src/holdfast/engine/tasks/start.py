@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Raw
 
 from holdfast.contract.executions import StartAnswer, StartWorkflow
+from holdfast.contract.instants import instant_or_none
 from holdfast.contract.tasks import StartTask
 from holdfast.engine.executions.start import Start
 from holdfast.engine.operation import Operation
@@ -37,7 +38,7 @@ def as_workflow(request: StartTask) -> StartWorkflow:
         priority=request.priority,
         metadata={**(request.metadata or {}), KIND_TAG: request.kind},
         execution_timeout_s=request.timeouts.schedule_to_close_s,
-        start_at=request.start_at,
+        start_at=instant_or_none(request.start_at),
         if_running=request.if_running,
         if_closed=request.if_closed,
         request_id=request.request_id,

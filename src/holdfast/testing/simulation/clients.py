@@ -139,7 +139,7 @@ class Clients:
             execution_timeout_s=limit_s,
             request_id=call.request_id,
         )
-        answer = await self._ask(call, lambda engine: engine.executions.start(request))
+        answer = await self._ask(call, lambda engine: engine.api.call(request))
         if answer is not None:
             call.execution_id = answer.workflow_execution_id
 
@@ -157,7 +157,7 @@ class Clients:
             signal_value=payload(call.request_id),
             request_id=call.request_id,
         )
-        answer = await self._ask(call, lambda engine: engine.executions.signal_with_start(request))
+        answer = await self._ask(call, lambda engine: engine.api.call(request))
         if answer is not None:
             call.execution_id = answer.workflow_execution_id
 
@@ -182,7 +182,7 @@ class Clients:
                     request_id=call.request_id,
                 )
                 try:
-                    return await engine.executions.signal(request)
+                    return await engine.api.call(request)
                 except ExecutionClosed as closed:
                     successor = closed.details.get("successor")
                     if successor is None:
@@ -249,10 +249,10 @@ class Clients:
         call.execution_id = found
         if what == "cancel":
             cancel = ex.CancelExecution(org=ORG, workflow_execution_id=found, reason=call.request_id)
-            await self._ask(call, lambda engine: engine.executions.cancel(cancel))
+            await self._ask(call, lambda engine: engine.api.call(cancel))
         else:
             terminate = ex.TerminateExecution(org=ORG, workflow_execution_id=found, reason=call.request_id)
-            await self._ask(call, lambda engine: engine.executions.terminate(terminate))
+            await self._ask(call, lambda engine: engine.api.call(terminate))
 
     async def redo(self, what: str, workflow_id: str) -> None:
         """Reset, fork or retry the newest run of a workflow id, or whatever execution there is."""
@@ -271,7 +271,7 @@ class Clients:
         call.reapply = what == "retry" or rng.random() < 0.7
         allowed = points(history)
         request = self._request(call, rng.choice((rng.choice(allowed), allowed[-1])))
-        await self._ask(call, lambda engine: getattr(engine.executions, what)(request))
+        await self._ask(call, lambda engine: engine.api.call(request))
 
     def _request(self, call: Call, seq: int) -> ex.ResetExecution | ex.ForkExecution | ex.RetryExecution:
         """Under a name by which the execution that comes of it is known."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from holdfast.contract import calls
 from holdfast.contract import executions as ex
 from holdfast.contract import messages as ms
+from holdfast.contract.instants import instant_or_none
 from holdfast.model import events as e
 from holdfast.model.executions import Execution, Status
 from holdfast.model.values import Failure, IfClosed, IfRunning
@@ -33,7 +34,7 @@ def start(message: pb.StartWorkflowRequest, org: str, request_id: str | None) ->
         priority=message.priority_seconds,
         metadata=dict(message.metadata) or None,
         execution_timeout_s=given(message, "execution_timeout_seconds"),
-        start_at=instant(given(message, "start_at"), "start_at"),
+        start_at=instant_or_none(instant(given(message, "start_at"), "start_at")),
         if_running=choice(message.if_running or IfRunning.USE_EXISTING, IfRunning, "if_running"),
         if_closed=choice(message.if_closed or IfClosed.ALLOW, IfClosed, "if_closed"),
         ttl_s=given(message, "idempotency_key_ttl_seconds"),

@@ -15,7 +15,7 @@ from msgspec import Meta, Raw
 from holdfast.contract.calls import UpdateStatus
 from holdfast.model.executions import Status
 from holdfast.model.messages import SubscriptionKind
-from holdfast.model.values import NULL, Delivery, IfClosed, IfRunning
+from holdfast.model.values import NULL, Delivery
 
 # What only documents is checked by the engine, which says it in the same words wherever a call comes from.
 Name = Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": 255})]
@@ -45,83 +45,8 @@ class NoBody(Body, frozen=True, kw_only=True):
 # --- executions ---------------------------------------------------------------------------------------------------
 
 
-class StartBody(Body, frozen=True, kw_only=True):
-    """Start an execution, or find the open one that has this workflow id."""
-
-    workflow_kind: Name
-    workflow_id: Name | None = None
-    workflow_input: Raw = msgspec.field(default_factory=null)
-    workflow_version: Name | None = None
-    queue: Name = "default"
-    priority_seconds: Priority = 0
-    metadata: dict[str, str] | None = None
-    execution_timeout_seconds: Seconds | None = None
-    start_at: Instant | None = None
-    if_running: IfRunning = IfRunning.USE_EXISTING
-    if_closed: IfClosed = IfClosed.ALLOW
-    idempotency_key: Name | None = None
-    request_id: Name | None = None
-    idempotency_key_ttl_seconds: Seconds | None = None
-
-
-class SignalWithStartBody(Body, frozen=True, kw_only=True):
-    """Find the open execution of a workflow id or start it, and append the signal: one step."""
-
-    workflow_id: Name
-    workflow_kind: Name
-    signal_name: Name
-    signal_value: Raw = msgspec.field(default_factory=null)
-    workflow_input: Raw = msgspec.field(default_factory=null)
-    workflow_version: Name | None = None
-    queue: Name = "default"
-    priority_seconds: Priority = 0
-    metadata: dict[str, str] | None = None
-    execution_timeout_seconds: Seconds | None = None
-    start_at: Instant | None = None
-    if_closed: IfClosed = IfClosed.ALLOW
-    idempotency_key: Name | None = None
-    request_id: Name | None = None
-    idempotency_key_ttl_seconds: Seconds | None = None
-
-
-class SignalBody(Body, frozen=True, kw_only=True):
-    """`addressed_to` is the execution that the caller had named first, if this one goes on in its place."""
-
-    signal_name: Name
-    signal_value: Raw = msgspec.field(default_factory=null)
-    addressed_to: Name | None = None
-    idempotency_key: Name | None = None
-    request_id: Name | None = None
-
-
 class ReasonBody(Body, frozen=True, kw_only=True):
     reason: str = ""
-
-
-class RetryBody(Body, frozen=True, kw_only=True):
-    reason: str = ""
-    idempotency_key: Name | None = None
-    request_id: Name | None = None
-
-
-class ResetBody(Body, frozen=True, kw_only=True):
-    """Go on from an event where a turn ends, as if nothing after it had happened."""
-
-    to_event: Number
-    reason: str = ""
-    reapply_signals: bool = True
-    idempotency_key: Name | None = None
-    request_id: Name | None = None
-
-
-class ForkBody(Body, frozen=True, kw_only=True):
-    """Begin a second execution with the past of this one."""
-
-    at_event: Number
-    workflow_id: Name | None = None
-    reapply_signals: bool = False
-    idempotency_key: Name | None = None
-    request_id: Name | None = None
 
 
 class QueryBody(Body, frozen=True, kw_only=True):

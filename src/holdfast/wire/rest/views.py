@@ -108,22 +108,6 @@ class StartView(View, frozen=True, kw_only=True):
     idempotency_key_new: bool = False
 
 
-class SignalView(View, frozen=True, kw_only=True):
-    """`signal_event_sequence` is the number of the signal in the execution's history."""
-
-    signal_event_sequence: int
-    signal_delivered: bool = True
-
-
-class SignalWithStartView(View, frozen=True, kw_only=True):
-    workflow_execution_id: str
-    workflow_created: bool
-    signal_event_sequence: int
-    signal_delivered: bool = True
-    idempotency_key_used: bool = False
-    idempotency_key_new: bool = False
-
-
 class ChangedView(View, frozen=True, kw_only=True):
     """Whether the call has changed anything."""
 

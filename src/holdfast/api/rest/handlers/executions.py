@@ -12,76 +12,6 @@ from holdfast.wire.rest import views as v
 from holdfast.wire.rest.events import event_view
 
 
-async def start_workflow(call: Call) -> v.StartView:
-    body: b.StartBody = call.body
-    return _started(
-        await call.nouns.executions.start(
-            ex.StartWorkflow(
-                org=call.org,
-                kind=body.workflow_kind,
-                version=body.workflow_version,
-                workflow_id=body.workflow_id,
-                input=body.workflow_input,
-                queue=body.queue,
-                priority=body.priority_seconds,
-                metadata=body.metadata,
-                execution_timeout_s=body.execution_timeout_seconds,
-                start_at=micros_or_none(body.start_at),
-                if_running=body.if_running,
-                if_closed=body.if_closed,
-                ttl_s=body.idempotency_key_ttl_seconds,
-                request_id=call.request_id(),
-            )
-        )
-    )
-
-
-async def signal_with_start(call: Call) -> v.SignalWithStartView:
-    body: b.SignalWithStartBody = call.body
-    answer = await call.nouns.executions.signal_with_start(
-        ex.SignalWithStart(
-            org=call.org,
-            workflow_id=body.workflow_id,
-            kind=body.workflow_kind,
-            version=body.workflow_version,
-            input=body.workflow_input,
-            queue=body.queue,
-            priority=body.priority_seconds,
-            metadata=body.metadata,
-            execution_timeout_s=body.execution_timeout_seconds,
-            start_at=micros_or_none(body.start_at),
-            if_closed=body.if_closed,
-            ttl_s=body.idempotency_key_ttl_seconds,
-            signal_name=body.signal_name,
-            signal_value=body.signal_value,
-            request_id=call.request_id(),
-        )
-    )
-    return v.SignalWithStartView(
-        workflow_execution_id=answer.workflow_execution_id,
-        workflow_created=answer.workflow_created,
-        signal_event_sequence=answer.signal_event_sequence,
-        signal_delivered=answer.signal_delivered,
-        idempotency_key_used=answer.idempotency_key_used,
-        idempotency_key_new=answer.idempotency_key_new,
-    )
-
-
-async def signal_workflow(call: Call) -> v.SignalView:
-    body: b.SignalBody = call.body
-    answer = await call.nouns.executions.signal(
-        ex.SignalWorkflow(
-            org=call.org,
-            workflow_execution_id=call.execution_id,
-            signal_name=body.signal_name,
-            signal_value=body.signal_value,
-            addressed_to=body.addressed_to,
-            request_id=call.request_id(),
-        )
-    )
-    return v.SignalView(signal_event_sequence=answer.signal_event_sequence, signal_delivered=answer.signal_delivered)
-
-
 async def list_workflows(call: Call) -> v.ExecutionPage:
     page = await call.nouns.executions.list(list_request(call.org, call.query, call.query.cursor))
     return v.ExecutionPage(items=tuple(v.execution_view(item) for item in page.items), next_cursor=page.next_cursor)
@@ -160,66 +90,6 @@ async def workflow_result(call: Call) -> v.ResultView:
     return v.result_view(execution.id, outcome)
 
 
-async def cancel_workflow(call: Call) -> v.ChangedView:
-    request = ex.CancelExecution(org=call.org, workflow_execution_id=call.execution_id, reason=call.body.reason)
-    return _changed(await call.nouns.executions.cancel(request))
-
-
-async def terminate_workflow(call: Call) -> v.ChangedView:
-    request = ex.TerminateExecution(org=call.org, workflow_execution_id=call.execution_id, reason=call.body.reason)
-    return _changed(await call.nouns.executions.terminate(request))
-
-
-async def resume_workflow(call: Call) -> v.ChangedView:
-    request = ex.ResumeExecution(org=call.org, workflow_execution_id=call.execution_id)
-    return _changed(await call.nouns.executions.resume(request))
-
-
-async def reset_workflow(call: Call) -> v.StartView:
-    body: b.ResetBody = call.body
-    return _started(
-        await call.nouns.executions.reset(
-            ex.ResetExecution(
-                org=call.org,
-                workflow_execution_id=call.execution_id,
-                to_event=body.to_event,
-                reason=body.reason,
-                reapply_signals=body.reapply_signals,
-                request_id=call.request_id(),
-            )
-        )
-    )
-
-
-async def fork_workflow(call: Call) -> v.StartView:
-    body: b.ForkBody = call.body
-    return _started(
-        await call.nouns.executions.fork(
-            ex.ForkExecution(
-                org=call.org,
-                workflow_execution_id=call.execution_id,
-                at_event=body.at_event,
-                workflow_id=body.workflow_id,
-                reapply_signals=body.reapply_signals,
-                request_id=call.request_id(),
-            )
-        )
-    )
-
-
-async def retry_workflow(call: Call) -> v.StartView:
-    return _started(
-        await call.nouns.executions.retry(
-            ex.RetryExecution(
-                org=call.org,
-                workflow_execution_id=call.execution_id,
-                reason=call.body.reason,
-                request_id=call.request_id(),
-            )
-        )
-    )
-
-
 async def workflow_tasks(call: Call) -> v.TaskList:
     rows = await call.nouns.executions.tasks(call.org, call.execution_id)
     return v.TaskList(tasks=tuple(v.task_view(row) for row in rows))
@@ -228,17 +98,3 @@ async def workflow_tasks(call: Call) -> v.TaskList:
 async def workflow_timers(call: Call) -> v.TimerList:
     rows = await call.nouns.executions.timers(call.org, call.execution_id)
     return v.TimerList(timers=tuple(v.timer_view(row) for row in rows))
-
-
-def _started(answer: ex.StartAnswer) -> v.StartView:
-    return v.StartView(
-        workflow_execution_id=answer.workflow_execution_id,
-        workflow_id=answer.workflow_id,
-        workflow_created=answer.workflow_created,
-        idempotency_key_used=answer.idempotency_key_used,
-        idempotency_key_new=answer.idempotency_key_new,
-    )
-
-
-def _changed(answer: ex.Changed) -> v.ChangedView:
-    return v.ChangedView(changed=answer.changed, successor=answer.successor)
