@@ -9,7 +9,6 @@ from holdfast.api.grpc.calls import Call, Method
 from holdfast.api.grpc.histories import LARGEST_PAGE, history_page
 from holdfast.api.nouns import Nouns
 from holdfast.contract.calls import UpdateStatus
-from holdfast.contract.executions import CancelExecution, TerminateExecution
 from holdfast.errors import InvalidRequest, UpdateFailed, UpdateRejected
 from holdfast.model.keys import Role
 from holdfast.wire.grpc import dispatch as wire
@@ -29,23 +28,6 @@ class Dispatch:
 
     def methods(self) -> tuple[Method, ...]:
         return (
-            Method("StartWorkflow", pb.StartWorkflowRequest, pb.StartWorkflowResponse, Role.WRITER, self.start),
-            Method(
-                "SignalWithStartWorkflow",
-                pb.SignalWithStartWorkflowRequest,
-                pb.SignalWithStartWorkflowResponse,
-                Role.WRITER,
-                self.signal_with_start,
-            ),
-            Method("SignalWorkflow", pb.SignalWorkflowRequest, pb.SignalWorkflowResponse, Role.WRITER, self.signal),
-            Method("CancelWorkflow", pb.CancelWorkflowRequest, pb.CancelWorkflowResponse, Role.WRITER, self.cancel),
-            Method(
-                "TerminateWorkflow",
-                pb.TerminateWorkflowRequest,
-                pb.TerminateWorkflowResponse,
-                Role.WRITER,
-                self.terminate,
-            ),
             Method("ResolvePromise", pb.ResolvePromiseRequest, pb.ResolvePromiseResponse, Role.WRITER, self.resolve),
             Method("RejectPromise", pb.RejectPromiseRequest, pb.RejectPromiseResponse, Role.WRITER, self.reject),
             Method("PublishEvent", pb.PublishEventRequest, pb.PublishEventResponse, Role.WRITER, self.publish),
@@ -56,28 +38,6 @@ class Dispatch:
             Method("GetHistory", pb.GetHistoryRequest, pb.GetHistoryResponse, Role.READER, self.history),
             Method("ListWorkflows", pb.ListWorkflowsRequest, pb.ListWorkflowsResponse, Role.READER, self.list),
         )
-
-    async def start(self, call: Call, message: Any) -> pb.StartWorkflowResponse:
-        return wire.started(await self._api.call(wire.start(message, call.org, call.request_id)))
-
-    async def signal_with_start(self, call: Call, message: Any) -> pb.SignalWithStartWorkflowResponse:
-        request = wire.signal_with_start(message, call.org, call.request_id)
-        return wire.signalled_with_start(await self._api.call(request))
-
-    async def signal(self, call: Call, message: Any) -> pb.SignalWorkflowResponse:
-        return wire.signalled(await self._api.call(wire.signal(message, call.org, call.request_id)))
-
-    async def cancel(self, call: Call, message: Any) -> pb.CancelWorkflowResponse:
-        request = CancelExecution(
-            org=call.org, workflow_execution_id=message.workflow_execution_id, reason=message.reason
-        )
-        return pb.CancelWorkflowResponse(changed=(await self._api.call(request)).changed)
-
-    async def terminate(self, call: Call, message: Any) -> pb.TerminateWorkflowResponse:
-        request = TerminateExecution(
-            org=call.org, workflow_execution_id=message.workflow_execution_id, reason=message.reason
-        )
-        return pb.TerminateWorkflowResponse(changed=(await self._api.call(request)).changed)
 
     async def resolve(self, call: Call, message: Any) -> pb.ResolvePromiseResponse:
         return wire.resolved(await self._messages.settle(wire.resolve(message, call.org)))

@@ -9,91 +9,14 @@ from __future__ import annotations
 from holdfast.contract import calls
 from holdfast.contract import executions as ex
 from holdfast.contract import messages as ms
-from holdfast.contract.instants import instant_or_none
 from holdfast.model import events as e
 from holdfast.model.executions import Execution, Status
-from holdfast.model.values import Failure, IfClosed, IfRunning
+from holdfast.model.values import Failure
 from holdfast.wire.grpc import holdfast_pb2 as pb
-from holdfast.wire.grpc.fields import DEFAULT_QUEUE, choice, given, instant
+from holdfast.wire.grpc.fields import choice, given
 from holdfast.wire.grpc.payloads import payload
 
 REJECTED = "Rejected"
-
-
-# --- starting and signalling ---
-
-
-def start(message: pb.StartWorkflowRequest, org: str, request_id: str | None) -> ex.StartWorkflow:
-    return ex.StartWorkflow(
-        org=org,
-        kind=message.workflow_kind,
-        version=given(message, "workflow_version"),
-        workflow_id=message.workflow_id or None,
-        input=payload(message.workflow_input, "workflow_input"),
-        queue=message.queue or DEFAULT_QUEUE,
-        priority=message.priority_seconds,
-        metadata=dict(message.metadata) or None,
-        execution_timeout_s=given(message, "execution_timeout_seconds"),
-        start_at=instant_or_none(instant(given(message, "start_at"), "start_at")),
-        if_running=choice(message.if_running or IfRunning.USE_EXISTING, IfRunning, "if_running"),
-        if_closed=choice(message.if_closed or IfClosed.ALLOW, IfClosed, "if_closed"),
-        ttl_s=given(message, "idempotency_key_ttl_seconds"),
-        request_id=request_id,
-    )
-
-
-def started(answer: ex.StartAnswer) -> pb.StartWorkflowResponse:
-    return pb.StartWorkflowResponse(
-        workflow_execution_id=answer.workflow_execution_id,
-        workflow_id=answer.workflow_id,
-        workflow_created=answer.workflow_created,
-        idempotency_key_used=answer.idempotency_key_used,
-        idempotency_key_new=answer.idempotency_key_new,
-    )
-
-
-def signal_with_start(
-    message: pb.SignalWithStartWorkflowRequest, org: str, request_id: str | None
-) -> ex.SignalWithStart:
-    return ex.SignalWithStart(
-        org=org,
-        workflow_id=message.workflow_id,
-        kind=message.workflow_kind,
-        version=given(message, "workflow_version"),
-        input=payload(message.workflow_input, "workflow_input"),
-        queue=message.queue or DEFAULT_QUEUE,
-        priority=message.priority_seconds,
-        metadata=dict(message.metadata) or None,
-        ttl_s=given(message, "idempotency_key_ttl_seconds"),
-        signal_name=message.signal_name,
-        signal_value=payload(message.signal_value, "signal_value"),
-        request_id=request_id,
-    )
-
-
-def signalled_with_start(answer: ex.SignalWithStartResponse) -> pb.SignalWithStartWorkflowResponse:
-    return pb.SignalWithStartWorkflowResponse(
-        workflow_execution_id=answer.workflow_execution_id,
-        workflow_created=answer.workflow_created,
-        signal_event_sequence=answer.signal_event_sequence,
-        signal_delivered=answer.signal_delivered,
-    )
-
-
-def signal(message: pb.SignalWorkflowRequest, org: str, request_id: str | None) -> ex.SignalWorkflow:
-    return ex.SignalWorkflow(
-        org=org,
-        workflow_execution_id=message.workflow_execution_id,
-        signal_name=message.signal_name,
-        signal_value=payload(message.signal_value, "signal_value"),
-        request_id=request_id,
-    )
-
-
-def signalled(answer: ex.SignalResponse) -> pb.SignalWorkflowResponse:
-    return pb.SignalWorkflowResponse(
-        signal_event_sequence=answer.signal_event_sequence, signal_delivered=answer.signal_delivered
-    )
 
 
 # --- promises and events ---

@@ -7,7 +7,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class SignalWithStartWorkflowRequest(_message.Message):
-    __slots__ = ("org_id", "workflow_id", "workflow_kind", "workflow_input", "queue", "priority_seconds", "workflow_version", "metadata", "signal_name", "signal_value", "idempotency_key_ttl_seconds")
+    __slots__ = ("org_id", "workflow_id", "workflow_kind", "workflow_input", "queue", "priority_seconds", "workflow_version", "metadata", "signal_name", "signal_value", "idempotency_key_ttl_seconds", "execution_timeout_seconds", "start_at", "if_closed", "request_id")
     class MetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -26,6 +26,10 @@ class SignalWithStartWorkflowRequest(_message.Message):
     SIGNAL_NAME_FIELD_NUMBER: _ClassVar[int]
     SIGNAL_VALUE_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_TTL_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    EXECUTION_TIMEOUT_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    START_AT_FIELD_NUMBER: _ClassVar[int]
+    IF_CLOSED_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     org_id: str
     workflow_id: str
     workflow_kind: str
@@ -37,31 +41,43 @@ class SignalWithStartWorkflowRequest(_message.Message):
     signal_name: str
     signal_value: bytes
     idempotency_key_ttl_seconds: int
-    def __init__(self, org_id: _Optional[str] = ..., workflow_id: _Optional[str] = ..., workflow_kind: _Optional[str] = ..., workflow_input: _Optional[bytes] = ..., queue: _Optional[str] = ..., priority_seconds: _Optional[int] = ..., workflow_version: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., signal_name: _Optional[str] = ..., signal_value: _Optional[bytes] = ..., idempotency_key_ttl_seconds: _Optional[int] = ...) -> None: ...
+    execution_timeout_seconds: float
+    start_at: int
+    if_closed: str
+    request_id: str
+    def __init__(self, org_id: _Optional[str] = ..., workflow_id: _Optional[str] = ..., workflow_kind: _Optional[str] = ..., workflow_input: _Optional[bytes] = ..., queue: _Optional[str] = ..., priority_seconds: _Optional[int] = ..., workflow_version: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., signal_name: _Optional[str] = ..., signal_value: _Optional[bytes] = ..., idempotency_key_ttl_seconds: _Optional[int] = ..., execution_timeout_seconds: _Optional[float] = ..., start_at: _Optional[int] = ..., if_closed: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class SignalWithStartWorkflowResponse(_message.Message):
-    __slots__ = ("workflow_execution_id", "workflow_created", "signal_event_sequence", "signal_delivered")
+    __slots__ = ("workflow_execution_id", "workflow_created", "signal_event_sequence", "signal_delivered", "idempotency_key_used", "idempotency_key_new")
     WORKFLOW_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
     WORKFLOW_CREATED_FIELD_NUMBER: _ClassVar[int]
     SIGNAL_EVENT_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     SIGNAL_DELIVERED_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_USED_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_NEW_FIELD_NUMBER: _ClassVar[int]
     workflow_execution_id: str
     workflow_created: bool
     signal_event_sequence: int
     signal_delivered: bool
-    def __init__(self, workflow_execution_id: _Optional[str] = ..., workflow_created: _Optional[bool] = ..., signal_event_sequence: _Optional[int] = ..., signal_delivered: _Optional[bool] = ...) -> None: ...
+    idempotency_key_used: bool
+    idempotency_key_new: bool
+    def __init__(self, workflow_execution_id: _Optional[str] = ..., workflow_created: _Optional[bool] = ..., signal_event_sequence: _Optional[int] = ..., signal_delivered: _Optional[bool] = ..., idempotency_key_used: _Optional[bool] = ..., idempotency_key_new: _Optional[bool] = ...) -> None: ...
 
 class SignalWorkflowRequest(_message.Message):
-    __slots__ = ("org_id", "workflow_execution_id", "signal_name", "signal_value")
+    __slots__ = ("org_id", "workflow_execution_id", "signal_name", "signal_value", "addressed_to", "request_id")
     ORG_ID_FIELD_NUMBER: _ClassVar[int]
     WORKFLOW_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
     SIGNAL_NAME_FIELD_NUMBER: _ClassVar[int]
     SIGNAL_VALUE_FIELD_NUMBER: _ClassVar[int]
+    ADDRESSED_TO_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     org_id: str
     workflow_execution_id: str
     signal_name: str
     signal_value: bytes
-    def __init__(self, org_id: _Optional[str] = ..., workflow_execution_id: _Optional[str] = ..., signal_name: _Optional[str] = ..., signal_value: _Optional[bytes] = ...) -> None: ...
+    addressed_to: str
+    request_id: str
+    def __init__(self, org_id: _Optional[str] = ..., workflow_execution_id: _Optional[str] = ..., signal_name: _Optional[str] = ..., signal_value: _Optional[bytes] = ..., addressed_to: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class SignalWorkflowResponse(_message.Message):
     __slots__ = ("signal_event_sequence", "signal_delivered")
@@ -72,7 +88,7 @@ class SignalWorkflowResponse(_message.Message):
     def __init__(self, signal_event_sequence: _Optional[int] = ..., signal_delivered: _Optional[bool] = ...) -> None: ...
 
 class StartWorkflowRequest(_message.Message):
-    __slots__ = ("org_id", "workflow_id", "workflow_kind", "workflow_input", "queue", "priority_seconds", "workflow_version", "metadata", "idempotency_key_ttl_seconds", "execution_timeout_seconds", "start_at", "if_running", "if_closed")
+    __slots__ = ("org_id", "workflow_id", "workflow_kind", "workflow_input", "queue", "priority_seconds", "workflow_version", "metadata", "idempotency_key_ttl_seconds", "execution_timeout_seconds", "start_at", "if_running", "if_closed", "request_id")
     class MetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -93,6 +109,7 @@ class StartWorkflowRequest(_message.Message):
     START_AT_FIELD_NUMBER: _ClassVar[int]
     IF_RUNNING_FIELD_NUMBER: _ClassVar[int]
     IF_CLOSED_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     org_id: str
     workflow_id: str
     workflow_kind: str
@@ -106,7 +123,8 @@ class StartWorkflowRequest(_message.Message):
     start_at: int
     if_running: str
     if_closed: str
-    def __init__(self, org_id: _Optional[str] = ..., workflow_id: _Optional[str] = ..., workflow_kind: _Optional[str] = ..., workflow_input: _Optional[bytes] = ..., queue: _Optional[str] = ..., priority_seconds: _Optional[int] = ..., workflow_version: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., idempotency_key_ttl_seconds: _Optional[int] = ..., execution_timeout_seconds: _Optional[float] = ..., start_at: _Optional[int] = ..., if_running: _Optional[str] = ..., if_closed: _Optional[str] = ...) -> None: ...
+    request_id: str
+    def __init__(self, org_id: _Optional[str] = ..., workflow_id: _Optional[str] = ..., workflow_kind: _Optional[str] = ..., workflow_input: _Optional[bytes] = ..., queue: _Optional[str] = ..., priority_seconds: _Optional[int] = ..., workflow_version: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., idempotency_key_ttl_seconds: _Optional[int] = ..., execution_timeout_seconds: _Optional[float] = ..., start_at: _Optional[int] = ..., if_running: _Optional[str] = ..., if_closed: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class StartWorkflowResponse(_message.Message):
     __slots__ = ("workflow_execution_id", "workflow_id", "workflow_created", "idempotency_key_used", "idempotency_key_new")
@@ -133,10 +151,12 @@ class CancelWorkflowRequest(_message.Message):
     def __init__(self, org_id: _Optional[str] = ..., workflow_execution_id: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class CancelWorkflowResponse(_message.Message):
-    __slots__ = ("changed",)
+    __slots__ = ("changed", "successor")
     CHANGED_FIELD_NUMBER: _ClassVar[int]
+    SUCCESSOR_FIELD_NUMBER: _ClassVar[int]
     changed: bool
-    def __init__(self, changed: _Optional[bool] = ...) -> None: ...
+    successor: str
+    def __init__(self, changed: _Optional[bool] = ..., successor: _Optional[str] = ...) -> None: ...
 
 class TerminateWorkflowRequest(_message.Message):
     __slots__ = ("org_id", "workflow_execution_id", "reason")
@@ -149,10 +169,12 @@ class TerminateWorkflowRequest(_message.Message):
     def __init__(self, org_id: _Optional[str] = ..., workflow_execution_id: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class TerminateWorkflowResponse(_message.Message):
-    __slots__ = ("changed",)
+    __slots__ = ("changed", "successor")
     CHANGED_FIELD_NUMBER: _ClassVar[int]
+    SUCCESSOR_FIELD_NUMBER: _ClassVar[int]
     changed: bool
-    def __init__(self, changed: _Optional[bool] = ...) -> None: ...
+    successor: str
+    def __init__(self, changed: _Optional[bool] = ..., successor: _Optional[str] = ...) -> None: ...
 
 class ResolvePromiseRequest(_message.Message):
     __slots__ = ("promise_id", "value", "idempotency_key", "idempotency_key_ttl_seconds", "org_id")
@@ -816,6 +838,240 @@ class DrainWorkerRequest(_message.Message):
     reason: str
     worker_id: str
     def __init__(self, org_id: _Optional[str] = ..., reason: _Optional[str] = ..., worker_id: _Optional[str] = ...) -> None: ...
+
+class ResumeWorkflowRequest(_message.Message):
+    __slots__ = ("org_id", "workflow_execution_id")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    workflow_execution_id: str
+    def __init__(self, org_id: _Optional[str] = ..., workflow_execution_id: _Optional[str] = ...) -> None: ...
+
+class Changed(_message.Message):
+    __slots__ = ("changed", "successor")
+    CHANGED_FIELD_NUMBER: _ClassVar[int]
+    SUCCESSOR_FIELD_NUMBER: _ClassVar[int]
+    changed: bool
+    successor: str
+    def __init__(self, changed: _Optional[bool] = ..., successor: _Optional[str] = ...) -> None: ...
+
+class ResetWorkflowRequest(_message.Message):
+    __slots__ = ("org_id", "workflow_execution_id", "to_event", "reason", "reapply_signals", "request_id")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
+    TO_EVENT_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    REAPPLY_SIGNALS_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    workflow_execution_id: str
+    to_event: int
+    reason: str
+    reapply_signals: bool
+    request_id: str
+    def __init__(self, org_id: _Optional[str] = ..., workflow_execution_id: _Optional[str] = ..., to_event: _Optional[int] = ..., reason: _Optional[str] = ..., reapply_signals: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class StartAnswer(_message.Message):
+    __slots__ = ("workflow_execution_id", "workflow_id", "workflow_created", "idempotency_key_used", "idempotency_key_new")
+    WORKFLOW_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_CREATED_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_USED_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_NEW_FIELD_NUMBER: _ClassVar[int]
+    workflow_execution_id: str
+    workflow_id: str
+    workflow_created: bool
+    idempotency_key_used: bool
+    idempotency_key_new: bool
+    def __init__(self, workflow_execution_id: _Optional[str] = ..., workflow_id: _Optional[str] = ..., workflow_created: _Optional[bool] = ..., idempotency_key_used: _Optional[bool] = ..., idempotency_key_new: _Optional[bool] = ...) -> None: ...
+
+class ForkWorkflowRequest(_message.Message):
+    __slots__ = ("org_id", "workflow_execution_id", "at_event", "workflow_id", "reapply_signals", "request_id")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
+    AT_EVENT_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
+    REAPPLY_SIGNALS_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    workflow_execution_id: str
+    at_event: int
+    workflow_id: str
+    reapply_signals: bool
+    request_id: str
+    def __init__(self, org_id: _Optional[str] = ..., workflow_execution_id: _Optional[str] = ..., at_event: _Optional[int] = ..., workflow_id: _Optional[str] = ..., reapply_signals: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class RetryWorkflowRequest(_message.Message):
+    __slots__ = ("org_id", "workflow_execution_id", "reason", "request_id")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    workflow_execution_id: str
+    reason: str
+    request_id: str
+    def __init__(self, org_id: _Optional[str] = ..., workflow_execution_id: _Optional[str] = ..., reason: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class CreateKeyRequest(_message.Message):
+    __slots__ = ("org_id", "name", "role", "expires_in_seconds")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_IN_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    name: str
+    role: str
+    expires_in_seconds: float
+    def __init__(self, org_id: _Optional[str] = ..., name: _Optional[str] = ..., role: _Optional[str] = ..., expires_in_seconds: _Optional[float] = ...) -> None: ...
+
+class CreatedKey(_message.Message):
+    __slots__ = ("key", "text")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    key: KeyInfo
+    text: str
+    def __init__(self, key: _Optional[_Union[KeyInfo, _Mapping]] = ..., text: _Optional[str] = ...) -> None: ...
+
+class KeyInfo(_message.Message):
+    __slots__ = ("key_id", "name", "role", "state", "hint", "created_at", "created_by", "expires_at", "revoked_at", "last_used_at", "rotated_at", "old_until")
+    KEY_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    HINT_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    CREATED_BY_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
+    REVOKED_AT_FIELD_NUMBER: _ClassVar[int]
+    LAST_USED_AT_FIELD_NUMBER: _ClassVar[int]
+    ROTATED_AT_FIELD_NUMBER: _ClassVar[int]
+    OLD_UNTIL_FIELD_NUMBER: _ClassVar[int]
+    key_id: str
+    name: str
+    role: str
+    state: str
+    hint: str
+    created_at: int
+    created_by: str
+    expires_at: int
+    revoked_at: int
+    last_used_at: int
+    rotated_at: int
+    old_until: int
+    def __init__(self, key_id: _Optional[str] = ..., name: _Optional[str] = ..., role: _Optional[str] = ..., state: _Optional[str] = ..., hint: _Optional[str] = ..., created_at: _Optional[int] = ..., created_by: _Optional[str] = ..., expires_at: _Optional[int] = ..., revoked_at: _Optional[int] = ..., last_used_at: _Optional[int] = ..., rotated_at: _Optional[int] = ..., old_until: _Optional[int] = ...) -> None: ...
+
+class ListKeysRequest(_message.Message):
+    __slots__ = ("org_id", "before", "limit")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    before: str
+    limit: int
+    def __init__(self, org_id: _Optional[str] = ..., before: _Optional[str] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class KeyList(_message.Message):
+    __slots__ = ("keys",)
+    KEYS_FIELD_NUMBER: _ClassVar[int]
+    keys: _containers.RepeatedCompositeFieldContainer[KeyInfo]
+    def __init__(self, keys: _Optional[_Iterable[_Union[KeyInfo, _Mapping]]] = ...) -> None: ...
+
+class GetKeyRequest(_message.Message):
+    __slots__ = ("org_id", "key_id")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    KEY_ID_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    key_id: str
+    def __init__(self, org_id: _Optional[str] = ..., key_id: _Optional[str] = ...) -> None: ...
+
+class RevokeKeyRequest(_message.Message):
+    __slots__ = ("org_id", "key_id")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    KEY_ID_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    key_id: str
+    def __init__(self, org_id: _Optional[str] = ..., key_id: _Optional[str] = ...) -> None: ...
+
+class RotateKeyRequest(_message.Message):
+    __slots__ = ("org_id", "key_id", "overlap_seconds")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    KEY_ID_FIELD_NUMBER: _ClassVar[int]
+    OVERLAP_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    key_id: str
+    overlap_seconds: float
+    def __init__(self, org_id: _Optional[str] = ..., key_id: _Optional[str] = ..., overlap_seconds: _Optional[float] = ...) -> None: ...
+
+class DeleteOrgRequest(_message.Message):
+    __slots__ = ("org_id", "confirm")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    CONFIRM_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    confirm: str
+    def __init__(self, org_id: _Optional[str] = ..., confirm: _Optional[str] = ...) -> None: ...
+
+class OrgDeleted(_message.Message):
+    __slots__ = ("org", "closed_at")
+    ORG_FIELD_NUMBER: _ClassVar[int]
+    CLOSED_AT_FIELD_NUMBER: _ClassVar[int]
+    org: str
+    closed_at: int
+    def __init__(self, org: _Optional[str] = ..., closed_at: _Optional[int] = ...) -> None: ...
+
+class ListAuditRequest(_message.Message):
+    __slots__ = ("org_id", "before", "limit")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    before: int
+    limit: int
+    def __init__(self, org_id: _Optional[str] = ..., before: _Optional[int] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class AuditList(_message.Message):
+    __slots__ = ("acts",)
+    ACTS_FIELD_NUMBER: _ClassVar[int]
+    acts: _containers.RepeatedCompositeFieldContainer[AuditEntry]
+    def __init__(self, acts: _Optional[_Iterable[_Union[AuditEntry, _Mapping]]] = ...) -> None: ...
+
+class AuditEntry(_message.Message):
+    __slots__ = ("sequence", "at", "actor", "action", "subject", "address", "outcome", "detail", "digest")
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    ACTOR_FIELD_NUMBER: _ClassVar[int]
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    DETAIL_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    sequence: int
+    at: int
+    actor: str
+    action: str
+    subject: str
+    address: str
+    outcome: str
+    detail: str
+    digest: str
+    def __init__(self, sequence: _Optional[int] = ..., at: _Optional[int] = ..., actor: _Optional[str] = ..., action: _Optional[str] = ..., subject: _Optional[str] = ..., address: _Optional[str] = ..., outcome: _Optional[str] = ..., detail: _Optional[str] = ..., digest: _Optional[str] = ...) -> None: ...
+
+class VerifyAuditRequest(_message.Message):
+    __slots__ = ("org_id",)
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    def __init__(self, org_id: _Optional[str] = ...) -> None: ...
+
+class AuditCheck(_message.Message):
+    __slots__ = ("rows", "whole", "first_bad")
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    WHOLE_FIELD_NUMBER: _ClassVar[int]
+    FIRST_BAD_FIELD_NUMBER: _ClassVar[int]
+    rows: int
+    whole: bool
+    first_bad: int
+    def __init__(self, rows: _Optional[int] = ..., whole: _Optional[bool] = ..., first_bad: _Optional[int] = ...) -> None: ...
 
 class WorkerMessage(_message.Message):
     __slots__ = ("number", "received", "open", "requests", "part", "more")

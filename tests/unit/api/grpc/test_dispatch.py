@@ -135,6 +135,8 @@ async def test_idempotency_key_in_the_metadata_makes_a_repeat_harmless(engine: O
         once = [await call("SignalWithStartWorkflow", request, metadata=key) for _ in range(2)]
         again = await call("SignalWithStartWorkflow", request)
 
+        assert [True, False] == [answer.idempotency_key_new for answer in once]
+        once[1].idempotency_key_new = True
         assert once[0] == once[1]
         assert again.signal_event_sequence > once[0].signal_event_sequence
         history = await call(
