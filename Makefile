@@ -53,9 +53,10 @@ check: lint types imports ## the quick proof: as test, without the slow tests
 bench: $(STAMP) ## measure
 	@$(BIN)/python -m bench
 
-generate: $(STAMP) ## write what is made from other files: the blocking faces, the gRPC messages
+generate: $(STAMP) ## write what is made from other files: the blocking faces, the gRPC messages, the public names
 	@$(BIN)/python -m tools.sync_faces
 	@$(BIN)/python -m tools.wire
+	@$(BIN)/python -m tools.public_names
 
 format: $(STAMP) ## format the code and apply the safe fixes
 	@$(BIN)/ruff check --quiet --fix-only .
