@@ -41,6 +41,8 @@ test: lint types imports ## prove everything: lint, types, import rules, all tes
 	@$(BIN)/python -m pytest -q -n 2 -m "not slow" $(PYTEST_ARGS)
 	@echo "test: slow tests: they start, kill and suspend processes"
 	@$(BIN)/python -m pytest -q -n 3 -m slow $(PYTEST_ARGS)
+	@echo "test: the server again, with the oldest and the newest uvicorn"
+	@$(BIN)/python -m tools.uvicorn_versions
 	@echo "test: engine and front-end again, every program rebuilt from its history at every wait"
 	@HOLDFAST_REPLAY_ALWAYS=1 $(BIN)/python -m pytest -q -n 2 -m "not slow" $(PYTEST_ARGS) tests/unit/engine tests/unit/frontends
 	@echo "test: whatever has an engine again, on PostgreSQL"
