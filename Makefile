@@ -41,6 +41,8 @@ test: lint types imports house ## prove everything: lint, types, import rules, r
 	@$(BIN)/python -m pytest -q -n 2 -m "not slow" $(PYTEST_ARGS)
 	@echo "test: slow tests: they start, kill and suspend processes"
 	@$(BIN)/python -m pytest -q -n 3 -m slow $(PYTEST_ARGS)
+	@echo "test: the server again, with the oldest and the newest uvicorn"
+	@$(BIN)/python -m tools.uvicorn_versions
 	@echo "test: engine and front-end again, every program rebuilt from its history at every wait"
 	@HOLDFAST_REPLAY_ALWAYS=1 $(BIN)/python -m pytest -q -n 2 -m "not slow" $(PYTEST_ARGS) tests/unit/engine tests/unit/frontends
 	@echo "test: whatever has an engine again, on PostgreSQL"
@@ -53,10 +55,11 @@ check: lint types imports house ## the quick proof: as test, without the slow te
 bench: $(STAMP) ## measure
 	@$(BIN)/python -m bench
 
-generate: $(STAMP) ## write what is made from other files: the blocking faces, the gRPC messages, the snapshots
+generate: $(STAMP) ## write what is made from other files: the blocking faces, the gRPC messages, the public names, the snapshots
 	@$(BIN)/python -m tools.sync_faces
 	@$(BIN)/python -m tools.proto
 	@$(BIN)/python -m tools.wire
+	@$(BIN)/python -m tools.public_names
 	@$(BIN)/python -m tools.snapshots
 
 format: $(STAMP) ## format the code and apply the safe fixes

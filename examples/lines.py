@@ -7,9 +7,8 @@ import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from holdfast.model import events as e
-from holdfast.model.executions import TaskRow
-from holdfast.model.values import Payload, Wait
+from holdfast import events as e
+from holdfast.types import Payload, TaskRow, Wait
 
 SHORT = 76
 COLOURS = {"grey": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from examples.lines import Story, clock, paint, task_line
 from holdfast import Client, WorkflowView
-from holdfast.model import events as e
-from holdfast.model.executions import TaskRow
+from holdfast import events as e
+from holdfast.types import TaskRow
 
 PAUSE_S = 0.1
 WIDTH = 18

@@ -21,8 +21,16 @@ from urllib.parse import quote
 from examples import play
 from examples.lines import waits_line
 from examples.live import Follower
-from holdfast import Engine, EngineConfig, HoldfastError, Server, ServerConfig, WorkerConfig, WorkflowView
-from holdfast.errors import InvalidServer
+from holdfast import (
+    Engine,
+    EngineConfig,
+    HoldfastError,
+    InvalidServer,
+    Server,
+    ServerConfig,
+    WorkerConfig,
+    WorkflowView,
+)
 
 DEFAULT_DB = Path(".holdfast/demo.db")
 PORT = 8233

@@ -1,35 +1,165 @@
 """Durable workflows for Python.
 
-The few names an application imports. They are loaded when first used: `import holdfast` costs next to nothing.
+The few names an application imports, the exceptions it catches among them. They are loaded when first used:
+`import holdfast` costs next to nothing.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+# One table: what is public, and where it lives. After a change: `make generate`.
+NAMES: Final = {
+    "holdfast.assembly": "Engine RemoteWorker Server",
+    "holdfast.blocking.engine": "SyncEngine",
+    "holdfast.client.calls": "UpdateHandle",
+    "holdfast.client.client": "Client",
+    "holdfast.client.handles": "WorkflowHandle",
+    "holdfast.client.sync": "SyncClient SyncTaskHandle SyncUpdateHandle SyncWorkflowHandle",
+    "holdfast.client.tasks": "TaskHandle",
+    "holdfast.config": "EngineConfig Limits ServerConfig StoreConfig TelemetryConfig WorkerConfig",
+    "holdfast.contract.calls": "UpdateStatus",
+    "holdfast.contract.keys": "KeyState",
+    "holdfast.errors": (
+        "AllFailed ChildWorkflowFailed CompensationFailed ConditionTimeout DeterminismError EventNotFound EventTimeout "
+        "ExecutionClosed ExecutionNotFound ExternalSignalFailed HoldfastError InvalidExpression InvalidRequest "
+        "InvalidServer NonRetryable PromiseRejected PromiseTimeout QueryFailed QueryNotReadOnly RequestMismatch "
+        "ServerUnreachable SignalTimeout StepFailed StorageBusy TaskFailed TaskTimedOut TooFewSucceeded Unavailable "
+        "UpdateFailed UpdateRejected WorkflowAlreadyRunning WorkflowCancelled WorkflowFailed WorkflowIdUsed "
+        "WorkflowTerminated WorkflowTimedOut"
+    ),
+    "holdfast.frontends.python.children": "ChildHandle",
+    "holdfast.frontends.python.composition": "Outcome",
+    "holdfast.frontends.python.context": "WorkflowContext",
+    "holdfast.frontends.python.definitions": "task workflow",
+    "holdfast.frontends.python.handlers": "query signal update",
+    "holdfast.frontends.python.info": "WorkflowInfo",
+    "holdfast.frontends.python.messages": "PromiseFuture",
+    "holdfast.frontends.python.saga": "Saga",
+    "holdfast.worker.task_context": "TaskContext TaskInfo",
+    "holdfast.frontends.python.triggers": "On",
+    "holdfast.model.executions": "Status",
+    "holdfast.model.keys": "Role",
+    "holdfast.model.messages": "PromiseState",
+    "holdfast.model.values": "Delivery IfClosed IfRunning ParentClose RetryPolicy",
+}
+# What calls give and nobody makes: `holdfast.types`, and attributes of `holdfast` outside of `__all__`.
+RECORDS: Final = {
+    "holdfast.client.broadcasts": "Broadcast MessageSent",
+    "holdfast.client.events": "DeadEventView EventKeyView EventView Published WaitView",
+    "holdfast.client.explaining": "EventExplanation WaitExplanation WorkflowExplanation",
+    "holdfast.client.mailbox": "DeadLetter Mailbox MailboxEntry",
+    "holdfast.client.promises": "PromiseView SettledPromise",
+    "holdfast.client.task_output": "TaskChunk TaskOutput TaskUpdate",
+    "holdfast.client.tasks": "TaskPage TaskView",
+    "holdfast.client.views": "WorkflowPage WorkflowView",
+    "holdfast.contract.executions": "Redelivered SignalResponse SignalWithStartResponse",
+    "holdfast.contract.keys": "AuditEntry CreatedKey KeyInfo OrgInfo",
+    "holdfast.contract.queues": "PauseInfo QueueInfo WorkerInfo",
+    "holdfast.contract.upkeep": "RecoveryReport",
+    "holdfast.model.events": "EventBody HistoryEvent",
+    "holdfast.model.executions": "TaskRow TimerRow",
+    "holdfast.model.values": "Payload Wait",
+}
+MODULES: Final = {
+    "errors": "holdfast.errors",
+    "events": "holdfast.model.events",
+    "expressions": "holdfast.expressions",
+    "telemetry": "holdfast.telemetry",
+    "testing": "holdfast.testing",
+    "types": "holdfast.types",
+}
+
+# --- made by `make generate` from the table above ---
 
 if TYPE_CHECKING:
+    from holdfast import errors as errors
+    from holdfast import expressions as expressions
+    from holdfast import telemetry as telemetry
+    from holdfast import testing as testing
+    from holdfast import types as types
     from holdfast.assembly import Engine, RemoteWorker, Server
     from holdfast.blocking.engine import SyncEngine
-    from holdfast.client.broadcasts import Broadcast, MessageSent
+    from holdfast.client.broadcasts import Broadcast as Broadcast
+    from holdfast.client.broadcasts import MessageSent as MessageSent
     from holdfast.client.calls import UpdateHandle
     from holdfast.client.client import Client
-    from holdfast.client.events import DeadEventView, EventKeyView, EventView, Published, WaitView
-    from holdfast.client.explaining import EventExplanation, WaitExplanation, WorkflowExplanation
+    from holdfast.client.events import DeadEventView as DeadEventView
+    from holdfast.client.events import EventKeyView as EventKeyView
+    from holdfast.client.events import EventView as EventView
+    from holdfast.client.events import Published as Published
+    from holdfast.client.events import WaitView as WaitView
+    from holdfast.client.explaining import EventExplanation as EventExplanation
+    from holdfast.client.explaining import WaitExplanation as WaitExplanation
+    from holdfast.client.explaining import WorkflowExplanation as WorkflowExplanation
     from holdfast.client.handles import WorkflowHandle
-    from holdfast.client.mailbox import DeadLetter, Mailbox, MailboxEntry
-    from holdfast.client.promises import PromiseView, SettledPromise
+    from holdfast.client.mailbox import DeadLetter as DeadLetter
+    from holdfast.client.mailbox import Mailbox as Mailbox
+    from holdfast.client.mailbox import MailboxEntry as MailboxEntry
+    from holdfast.client.promises import PromiseView as PromiseView
+    from holdfast.client.promises import SettledPromise as SettledPromise
     from holdfast.client.sync import SyncClient, SyncTaskHandle, SyncUpdateHandle, SyncWorkflowHandle
-    from holdfast.client.task_output import TaskChunk, TaskOutput, TaskUpdate
-    from holdfast.client.tasks import TaskHandle, TaskPage, TaskView
-    from holdfast.client.views import WorkflowPage, WorkflowView
+    from holdfast.client.task_output import TaskChunk as TaskChunk
+    from holdfast.client.task_output import TaskOutput as TaskOutput
+    from holdfast.client.task_output import TaskUpdate as TaskUpdate
+    from holdfast.client.tasks import TaskHandle
+    from holdfast.client.tasks import TaskPage as TaskPage
+    from holdfast.client.tasks import TaskView as TaskView
+    from holdfast.client.views import WorkflowPage as WorkflowPage
+    from holdfast.client.views import WorkflowView as WorkflowView
     from holdfast.config import EngineConfig, Limits, ServerConfig, StoreConfig, TelemetryConfig, WorkerConfig
     from holdfast.contract.calls import UpdateStatus
-    from holdfast.contract.executions import Redelivered, SignalResponse, SignalWithStartResponse
-    from holdfast.contract.keys import CreatedKey, KeyInfo, KeyState
-    from holdfast.contract.queues import PauseInfo, QueueInfo, WorkerInfo
-    from holdfast.contract.upkeep import RecoveryReport
-    from holdfast.errors import HoldfastError, NonRetryable
+    from holdfast.contract.executions import Redelivered as Redelivered
+    from holdfast.contract.executions import SignalResponse as SignalResponse
+    from holdfast.contract.executions import SignalWithStartResponse as SignalWithStartResponse
+    from holdfast.contract.keys import AuditEntry as AuditEntry
+    from holdfast.contract.keys import CreatedKey as CreatedKey
+    from holdfast.contract.keys import KeyInfo as KeyInfo
+    from holdfast.contract.keys import KeyState
+    from holdfast.contract.keys import OrgInfo as OrgInfo
+    from holdfast.contract.queues import PauseInfo as PauseInfo
+    from holdfast.contract.queues import QueueInfo as QueueInfo
+    from holdfast.contract.queues import WorkerInfo as WorkerInfo
+    from holdfast.contract.upkeep import RecoveryReport as RecoveryReport
+    from holdfast.errors import (
+        AllFailed,
+        ChildWorkflowFailed,
+        CompensationFailed,
+        ConditionTimeout,
+        DeterminismError,
+        EventNotFound,
+        EventTimeout,
+        ExecutionClosed,
+        ExecutionNotFound,
+        ExternalSignalFailed,
+        HoldfastError,
+        InvalidExpression,
+        InvalidRequest,
+        InvalidServer,
+        NonRetryable,
+        PromiseRejected,
+        PromiseTimeout,
+        QueryFailed,
+        QueryNotReadOnly,
+        RequestMismatch,
+        ServerUnreachable,
+        SignalTimeout,
+        StepFailed,
+        StorageBusy,
+        TaskFailed,
+        TaskTimedOut,
+        TooFewSucceeded,
+        Unavailable,
+        UpdateFailed,
+        UpdateRejected,
+        WorkflowAlreadyRunning,
+        WorkflowCancelled,
+        WorkflowFailed,
+        WorkflowIdUsed,
+        WorkflowTerminated,
+        WorkflowTimedOut,
+    )
     from holdfast.frontends.python.children import ChildHandle
     from holdfast.frontends.python.composition import Outcome
     from holdfast.frontends.python.context import WorkflowContext
@@ -39,161 +169,95 @@ if TYPE_CHECKING:
     from holdfast.frontends.python.messages import PromiseFuture
     from holdfast.frontends.python.saga import Saga
     from holdfast.frontends.python.triggers import On
+    from holdfast.model import events as events
+    from holdfast.model.events import EventBody as EventBody
+    from holdfast.model.events import HistoryEvent as HistoryEvent
     from holdfast.model.executions import Status
+    from holdfast.model.executions import TaskRow as TaskRow
+    from holdfast.model.executions import TimerRow as TimerRow
     from holdfast.model.keys import Role
     from holdfast.model.messages import PromiseState
     from holdfast.model.values import Delivery, IfClosed, IfRunning, ParentClose, RetryPolicy
+    from holdfast.model.values import Payload as Payload
+    from holdfast.model.values import Wait as Wait
     from holdfast.worker.task_context import TaskContext, TaskInfo
 
-_HOMES = {
-    "Broadcast": "holdfast.client.broadcasts",
-    "ChildHandle": "holdfast.frontends.python.children",
-    "Client": "holdfast.client.client",
-    "CreatedKey": "holdfast.contract.keys",
-    "DeadEventView": "holdfast.client.events",
-    "DeadLetter": "holdfast.client.mailbox",
-    "Delivery": "holdfast.model.values",
-    "Engine": "holdfast.assembly",
-    "EngineConfig": "holdfast.config",
-    "EventExplanation": "holdfast.client.explaining",
-    "EventKeyView": "holdfast.client.events",
-    "EventView": "holdfast.client.events",
-    "HoldfastError": "holdfast.errors",
-    "IfClosed": "holdfast.model.values",
-    "IfRunning": "holdfast.model.values",
-    "KeyInfo": "holdfast.contract.keys",
-    "KeyState": "holdfast.contract.keys",
-    "Limits": "holdfast.config",
-    "Mailbox": "holdfast.client.mailbox",
-    "MailboxEntry": "holdfast.client.mailbox",
-    "MessageSent": "holdfast.client.broadcasts",
-    "NonRetryable": "holdfast.errors",
-    "On": "holdfast.frontends.python.triggers",
-    "Outcome": "holdfast.frontends.python.composition",
-    "ParentClose": "holdfast.model.values",
-    "PauseInfo": "holdfast.contract.queues",
-    "PromiseFuture": "holdfast.frontends.python.messages",
-    "PromiseState": "holdfast.model.messages",
-    "PromiseView": "holdfast.client.promises",
-    "Published": "holdfast.client.events",
-    "QueueInfo": "holdfast.contract.queues",
-    "RecoveryReport": "holdfast.contract.upkeep",
-    "Redelivered": "holdfast.contract.executions",
-    "RemoteWorker": "holdfast.assembly",
-    "RetryPolicy": "holdfast.model.values",
-    "Role": "holdfast.model.keys",
-    "Saga": "holdfast.frontends.python.saga",
-    "Server": "holdfast.assembly",
-    "ServerConfig": "holdfast.config",
-    "SettledPromise": "holdfast.client.promises",
-    "SignalResponse": "holdfast.contract.executions",
-    "SignalWithStartResponse": "holdfast.contract.executions",
-    "Status": "holdfast.model.executions",
-    "StoreConfig": "holdfast.config",
-    "SyncClient": "holdfast.client.sync",
-    "SyncEngine": "holdfast.blocking.engine",
-    "SyncTaskHandle": "holdfast.client.sync",
-    "SyncUpdateHandle": "holdfast.client.sync",
-    "SyncWorkflowHandle": "holdfast.client.sync",
-    "TaskChunk": "holdfast.client.task_output",
-    "TaskContext": "holdfast.worker.task_context",
-    "TaskHandle": "holdfast.client.tasks",
-    "TaskInfo": "holdfast.worker.task_context",
-    "TaskOutput": "holdfast.client.task_output",
-    "TaskPage": "holdfast.client.tasks",
-    "TaskUpdate": "holdfast.client.task_output",
-    "TaskView": "holdfast.client.tasks",
-    "TelemetryConfig": "holdfast.config",
-    "UpdateHandle": "holdfast.client.calls",
-    "UpdateStatus": "holdfast.contract.calls",
-    "WaitExplanation": "holdfast.client.explaining",
-    "WaitView": "holdfast.client.events",
-    "WorkerConfig": "holdfast.config",
-    "WorkerInfo": "holdfast.contract.queues",
-    "WorkflowContext": "holdfast.frontends.python.context",
-    "WorkflowExplanation": "holdfast.client.explaining",
-    "WorkflowHandle": "holdfast.client.handles",
-    "WorkflowInfo": "holdfast.frontends.python.info",
-    "WorkflowPage": "holdfast.client.views",
-    "WorkflowView": "holdfast.client.views",
-    "query": "holdfast.frontends.python.handlers",
-    "signal": "holdfast.frontends.python.handlers",
-    "task": "holdfast.frontends.python.definitions",
-    "update": "holdfast.frontends.python.handlers",
-    "workflow": "holdfast.frontends.python.definitions",
-}
+    __version__: str
 
 __all__ = [
-    "Broadcast",
+    "AllFailed",
     "ChildHandle",
+    "ChildWorkflowFailed",
     "Client",
-    "CreatedKey",
-    "DeadEventView",
-    "DeadLetter",
+    "CompensationFailed",
+    "ConditionTimeout",
     "Delivery",
+    "DeterminismError",
     "Engine",
     "EngineConfig",
-    "EventExplanation",
-    "EventKeyView",
-    "EventView",
+    "EventNotFound",
+    "EventTimeout",
+    "ExecutionClosed",
+    "ExecutionNotFound",
+    "ExternalSignalFailed",
     "HoldfastError",
     "IfClosed",
     "IfRunning",
-    "KeyInfo",
+    "InvalidExpression",
+    "InvalidRequest",
+    "InvalidServer",
     "KeyState",
     "Limits",
-    "Mailbox",
-    "MailboxEntry",
-    "MessageSent",
     "NonRetryable",
     "On",
     "Outcome",
     "ParentClose",
-    "PauseInfo",
     "PromiseFuture",
+    "PromiseRejected",
     "PromiseState",
-    "PromiseView",
-    "Published",
-    "QueueInfo",
-    "RecoveryReport",
-    "Redelivered",
+    "PromiseTimeout",
+    "QueryFailed",
+    "QueryNotReadOnly",
     "RemoteWorker",
+    "RequestMismatch",
     "RetryPolicy",
     "Role",
     "Saga",
     "Server",
     "ServerConfig",
-    "SettledPromise",
-    "SignalResponse",
-    "SignalWithStartResponse",
+    "ServerUnreachable",
+    "SignalTimeout",
     "Status",
+    "StepFailed",
+    "StorageBusy",
     "StoreConfig",
     "SyncClient",
     "SyncEngine",
     "SyncTaskHandle",
     "SyncUpdateHandle",
     "SyncWorkflowHandle",
-    "TaskChunk",
     "TaskContext",
+    "TaskFailed",
     "TaskHandle",
     "TaskInfo",
-    "TaskOutput",
-    "TaskPage",
-    "TaskUpdate",
-    "TaskView",
+    "TaskTimedOut",
     "TelemetryConfig",
+    "TooFewSucceeded",
+    "Unavailable",
+    "UpdateFailed",
     "UpdateHandle",
+    "UpdateRejected",
     "UpdateStatus",
-    "WaitExplanation",
-    "WaitView",
     "WorkerConfig",
-    "WorkerInfo",
+    "WorkflowAlreadyRunning",
+    "WorkflowCancelled",
     "WorkflowContext",
-    "WorkflowExplanation",
+    "WorkflowFailed",
     "WorkflowHandle",
+    "WorkflowIdUsed",
     "WorkflowInfo",
-    "WorkflowPage",
-    "WorkflowView",
+    "WorkflowTerminated",
+    "WorkflowTimedOut",
     "query",
     "signal",
     "task",
@@ -201,14 +265,35 @@ __all__ = [
     "workflow",
 ]
 
+# --- end ---
+
+_HOMES = {name: home for table in (NAMES, RECORDS) for home, names in table.items() for name in names.split()}
+
 
 def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
+    if name in _HOMES:
+        value = _rehomed(getattr(import_module(_HOMES[name]), name), _HOMES[name])
+    elif name in MODULES:
+        value = import_module(MODULES[name])
+    elif name == "__version__":
+        value = import_module("importlib.metadata").version("holdfast")
+    else:
         raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def _rehomed(value: Any, home: str) -> Any:
+    """Lets tracebacks and reprs say `holdfast.WorkflowContext`, where users know it from.
+
+    Exceptions stay in `holdfast.errors`, which is public. So do classes with annotations where they are: msgspec and
+    `typing.get_type_hints` read annotations in the module that a class names.
+    """
+    ours = isinstance(value, type) and value.__module__ == home != MODULES["errors"]
+    if ours and not value.__annotations__:
+        value.__module__ = __name__
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted([*__all__, *MODULES, "__version__"])

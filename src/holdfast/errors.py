@@ -124,6 +124,7 @@ Errors carry data in attributes, a stable `code`, and a message that names the c
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar, Final
 
 
@@ -131,6 +132,13 @@ class HoldfastError(Exception):
     """Something went wrong in Holdfast."""
 
     code: ClassVar[str] = "error"
+    """Unless a class says another, its name: `execution_not_found`. Stored and sent, so it never changes; a subclass from
+    elsewhere has its parent's."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.__module__ == __name__ and "code" not in vars(cls):
+            cls.code = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
 
     def __init__(self, message: str | None = None, **details: Any) -> None:
         super().__init__(message or type(self).__doc__ or self.code)
@@ -147,8 +155,6 @@ class HoldfastError(Exception):
 class InvalidRequest(HoldfastError):
     """The request is not valid; nothing was changed."""
 
-    code = "invalid_request"
-
     def __init__(self, message: str | None = None, *, field: str = "", **details: Any) -> None:
         super().__init__(message, field=field, **details)
         self.field = field
@@ -157,49 +163,33 @@ class InvalidRequest(HoldfastError):
 class PayloadNotEncodable(InvalidRequest):
     """A value has no durable form: use plain values, dataclasses, msgspec structs or pydantic models."""
 
-    code = "payload_not_encodable"
-
 
 class PayloadNotDecodable(InvalidRequest):
     """A stored value does not fit the type that was asked for."""
-
-    code = "payload_not_decodable"
 
 
 class PayloadTooLarge(InvalidRequest):
     """A payload is larger than allowed: store it elsewhere and pass a reference."""
 
-    code = "payload_too_large"
-
 
 class PromiseValueInvalid(InvalidRequest):
     """A promise can't be settled with a value that its workflow could not read; nothing was changed."""
-
-    code = "promise_value_invalid"
 
 
 class InvalidDuration(InvalidRequest):
     """A duration must lie between 0 and ten years."""
 
-    code = "invalid_duration"
-
 
 class InvalidDatabaseUrl(InvalidRequest):
     """The database URL is not one Holdfast knows: use sqlite:///path/to/file.db or postgresql://user@host/database."""
-
-    code = "invalid_database_url"
 
 
 class InvalidDefinition(InvalidRequest):
     """A workflow or task can't be registered as it is written."""
 
-    code = "invalid_definition"
-
 
 class InvalidExpression(InvalidRequest):
     """An expression can't be read, or could never give the answer it is for."""
-
-    code = "invalid_expression"
 
     def __init__(
         self, message: str | None = None, *, offset: int = 0, line: int = 1, column: int = 1, field: str = ""
@@ -213,79 +203,53 @@ class InvalidExpression(InvalidRequest):
 class ExpressionFailed(InvalidRequest):
     """An expression has no answer for this payload."""
 
-    code = "expression_failed"
-
 
 class ExpressionBudget(ExpressionFailed):
     """An expression takes more steps than its budget allows."""
-
-    code = "expression_budget"
 
 
 class InvalidResetPoint(InvalidRequest):
     """An execution can be taken back only to an event where a turn ends."""
 
-    code = "invalid_reset_point"
-
 
 class InvalidHistory(InvalidRequest):
     """This is not a stored history, or not one this Holdfast can read."""
-
-    code = "invalid_history"
 
 
 class InvalidCursor(InvalidRequest):
     """The page cursor was not made by this list call: start again without one."""
 
-    code = "invalid_cursor"
-
 
 class Unsupported(InvalidRequest):
     """The other side does not know this kind of request: upgrade the older of the two."""
-
-    code = "unsupported"
 
 
 class MalformedBody(InvalidRequest):
     """The request can't be read: it must be one JSON document with the fields the operation has, and no others."""
 
-    code = "malformed_body"
-
 
 class BodyTooLarge(InvalidRequest):
     """The request's body is larger than the server takes."""
-
-    code = "body_too_large"
 
 
 class HeadersTooLarge(InvalidRequest):
     """The request's headers or its address are larger than the server takes."""
 
-    code = "headers_too_large"
-
 
 class MediaTypeRefused(InvalidRequest):
     """The server takes JSON, not compressed: send content-type application/json."""
-
-    code = "media_type_refused"
 
 
 class AmbiguousCredentials(InvalidRequest):
     """A request must carry one key, in one place."""
 
-    code = "ambiguous_credentials"
-
 
 class InvalidServer(InvalidRequest):
     """A server can't be run, or reached, like this."""
 
-    code = "invalid_server"
-
 
 class UnprotectedServer(InvalidServer):
     """A server that others can reach needs at least one API key."""
-
-    code = "unprotected_server"
 
 
 # --- things that are not there ------------------------------------------------------------------------------------
@@ -294,91 +258,61 @@ class UnprotectedServer(InvalidServer):
 class NotFound(HoldfastError):
     """There is no such thing."""
 
-    code = "not_found"
-
 
 class RouteNotFound(NotFound):
     """There is nothing at this address: /api/docs lists what there is."""
-
-    code = "route_not_found"
 
 
 class MethodNotAllowed(NotFound):
     """This address has other methods than this one."""
 
-    code = "method_not_allowed"
-
 
 class ExecutionNotFound(NotFound):
     """No execution has this id: check the id and the org."""
-
-    code = "execution_not_found"
 
 
 class TaskNotFound(NotFound):
     """No standalone task has this id (list_tasks() shows what there is), or an execution has no task of this number."""
 
-    code = "task_not_found"
-
 
 class UnknownWorkflowKind(NotFound):
     """No worker has ever registered this workflow kind: pass it in `workflows=[...]` of an Engine on this database."""
-
-    code = "unknown_workflow_kind"
 
 
 class PromiseNotFound(NotFound):
     """No promise has this id, name or token."""
 
-    code = "promise_not_found"
-
 
 class EventNotFound(NotFound):
     """No kept or dead event has this number."""
-
-    code = "event_not_found"
 
 
 class DeadLetterNotFound(NotFound):
     """This signal is no dead letter, or is one no more: it was redelivered or removed."""
 
-    code = "dead_letter_not_found"
-
 
 class UnknownQuery(NotFound):
     """The workflow has no query of this name."""
-
-    code = "unknown_query"
 
 
 class UpdateNotFound(NotFound):
     """The execution has received no update with this id."""
 
-    code = "update_not_found"
-
 
 class KeyNotFound(NotFound):
     """No API key of this org has this id."""
-
-    code = "key_not_found"
 
 
 class OrgNotFound(NotFound):
     """There is no org of this name."""
 
-    code = "org_not_found"
-
 
 class WorkerNotFound(NotFound):
     """No worker session of this org has this id, or it has ended: list the workers."""
 
-    code = "worker_not_found"
-
 
 class UnknownTaskKind(NotFound):
     """This worker does not know the task kind: pass it in `tasks=[...]`."""
-
-    code = "unknown_task_kind"
 
 
 # --- conflicts with the present state -----------------------------------------------------------------------------
@@ -387,31 +321,21 @@ class UnknownTaskKind(NotFound):
 class Conflict(HoldfastError):
     """The present state does not allow this; nothing was changed."""
 
-    code = "conflict"
-
 
 class ExecutionClosed(Conflict):
     """The execution is closed: signal-with-start begins a fresh one."""
-
-    code = "execution_closed"
 
 
 class ExecutionOpen(Conflict):
     """The execution is still open: cancel or terminate it first."""
 
-    code = "execution_open"
-
 
 class WorkflowAlreadyRunning(Conflict):
     """An open execution has this workflow id."""
 
-    code = "workflow_already_running"
-
 
 class WorkflowIdUsed(Conflict):
     """An execution with this workflow id has run before, and the caller does not want another."""
-
-    code = "workflow_id_used"
 
 
 class SignalLimitReached(Conflict):
@@ -423,55 +347,37 @@ class SignalLimitReached(Conflict):
 class RequestMismatch(Conflict):
     """This request id was used for another request: send a new id."""
 
-    code = "request_mismatch"
-
 
 class WouldDeadlock(Conflict):
     """A blocking call was made on the thread whose event loop has to answer it: await the async client there."""
-
-    code = "would_deadlock"
 
 
 class KeyEnded(Conflict):
     """The API key was revoked or has expired: make a new one."""
 
-    code = "key_ended"
-
 
 class OrgClosed(Conflict):
     """The org was closed, and its name is not given again."""
-
-    code = "org_closed"
 
 
 class WorkerDraining(Conflict):
     """The worker is being drained, which can't be taken back: start another one."""
 
-    code = "worker_draining"
-
 
 class SessionLost(Conflict):
     """The worker's session has expired and others may hold what it held: drop everything and open a new session."""
-
-    code = "session_lost"
 
 
 class StaleClaim(Conflict):
     """The lease on this execution has passed to another worker: drop the cached program and claim again."""
 
-    code = "stale_claim"
-
 
 class StaleAttempt(Conflict):
     """This attempt of the task is over: its report was not recorded."""
 
-    code = "stale_attempt"
-
 
 class TaskNotDeferred(Conflict):
     """The task's attempt was not left to somebody else: its body has to call complete_later()."""
-
-    code = "task_not_deferred"
 
 
 # --- not now ------------------------------------------------------------------------------------------------------
@@ -480,55 +386,37 @@ class TaskNotDeferred(Conflict):
 class Unavailable(HoldfastError):
     """Not possible just now; nothing was changed, try again later."""
 
-    code = "unavailable"
-
 
 class StorageFull(Unavailable):
     """The disk or database is full: reads go on, writes resume by themselves when there is space."""
-
-    code = "storage_full"
 
 
 class StorageBusy(Unavailable):
     """The database stayed locked by another process beyond the deadline."""
 
-    code = "storage_busy"
-
 
 class NoWorker(Unavailable):
     """No worker connected here has the code of this workflow: start one with it."""
-
-    code = "no_worker"
 
 
 class TooManyRequests(Unavailable):
     """More requests than this caller may make: wait a little."""
 
-    code = "too_many_requests"
-
 
 class ServerUnreachable(Unavailable):
     """The server can't be reached, or did not answer."""
-
-    code = "server_unreachable"
 
 
 class DeadlinePassed(Unavailable):
     """There was no answer in the time a call may take; what was asked for may be done all the same."""
 
-    code = "deadline_passed"
-
 
 class EngineStopped(Unavailable):
     """The engine is not running: use it inside `async with Engine(...)`."""
 
-    code = "engine_stopped"
-
 
 class EngineForked(EngineStopped):
     """The engine runs in the parent process: start one in each process, after the fork."""
-
-    code = "engine_forked"
 
 
 # --- not for everybody --------------------------------------------------------------------------------------------
@@ -537,25 +425,17 @@ class EngineForked(EngineStopped):
 class AccessRefused(HoldfastError):
     """The server does not do this for this caller; nothing was changed."""
 
-    code = "access_refused"
-
 
 class Unauthenticated(AccessRefused):
     """The server needs a valid API key: send it as `Authorization: Bearer`."""
-
-    code = "unauthenticated"
 
 
 class Forbidden(AccessRefused):
     """The role of this API key does not allow this."""
 
-    code = "forbidden"
-
 
 class UnexpectedAnswer(HoldfastError):
     """What answered is no Holdfast server, or not one this client understands."""
-
-    code = "unexpected_answer"
 
 
 # --- the database itself ------------------------------------------------------------------------------------------
@@ -564,62 +444,42 @@ class UnexpectedAnswer(HoldfastError):
 class StorageError(HoldfastError):
     """The database can't be used as it is."""
 
-    code = "storage_error"
-
 
 class SchemaTooNew(StorageError):
     """The database was written by a newer Holdfast: upgrade this program."""
 
-    code = "schema_too_new"
-
 
 class SchemaTooOld(StorageError):
     """The database has an older schema, and this program was told not to change it: run `holdfast migrate URL`."""
-
-    code = "schema_too_old"
 
 
 class OutcomeUnknown(StorageError):
     """The database was lost while it committed, and nobody could be asked in time: the call may count or not. The same
     call with the same request id finds out."""
 
-    code = "outcome_unknown"
-
 
 class StorageCorrupt(StorageError):
     """The database is damaged: stop, copy the files, and restore a backup."""
-
-    code = "storage_corrupt"
 
 
 class DriverMissing(StorageError):
     """The driver of this database is not installed: pip install 'holdfast[postgres]'."""
 
-    code = "driver_missing"
-
 
 class ServerNotSupported(StorageError):
     """The database server, or the database on it, is not one Holdfast can use."""
-
-    code = "server_not_supported"
 
 
 class ServerReadOnly(StorageError):
     """The database server does not accept writes: it is a standby, or was set so."""
 
-    code = "server_read_only"
-
 
 class AccessDenied(StorageError):
     """The database does not let this user in, or does not let it do what is needed."""
 
-    code = "access_denied"
-
 
 class EventTooNew(HoldfastError):
     """An event was written by a newer Holdfast: upgrade this program."""
-
-    code = "event_too_new"
 
 
 NOT_NOW: Final = (Unavailable, StorageError)
@@ -632,13 +492,9 @@ nobody in. Who has done work and must report it, or has to run for ever, waits a
 class ExecutionOutcome(HoldfastError):
     """The execution ended without a result."""
 
-    code = "execution_outcome"
-
 
 class WorkflowFailed(ExecutionOutcome):
     """The workflow failed."""
-
-    code = "workflow_failed"
 
     def __init__(
         self, message: str | None = None, *, error_type: str = "", traceback: str = "", **details: Any
@@ -651,19 +507,13 @@ class WorkflowFailed(ExecutionOutcome):
 class WorkflowCancelled(ExecutionOutcome):
     """The workflow was cancelled."""
 
-    code = "workflow_cancelled"
-
 
 class WorkflowTerminated(ExecutionOutcome):
     """The workflow was terminated."""
 
-    code = "workflow_terminated"
-
 
 class WorkflowTimedOut(ExecutionOutcome):
     """The workflow ran longer than its execution timeout."""
-
-    code = "workflow_timed_out"
 
 
 # --- calls into a workflow ----------------------------------------------------------------------------------------
@@ -671,8 +521,6 @@ class WorkflowTimedOut(ExecutionOutcome):
 
 class CallFailed(HoldfastError):
     """A query or update was not answered."""
-
-    code = "call_failed"
 
     def __init__(self, message: str | None = None, *, error_type: str = "", **details: Any) -> None:
         super().__init__(message, error_type=error_type, **details)
@@ -682,25 +530,17 @@ class CallFailed(HoldfastError):
 class QueryFailed(CallFailed):
     """The query's handler raised an error."""
 
-    code = "query_failed"
-
 
 class QueryNotReadOnly(QueryFailed):
     """A query must only look: it tried to change the workflow, which was kept as it was."""
-
-    code = "query_not_read_only"
 
 
 class UpdateRejected(CallFailed):
     """The workflow did not accept the update; nothing was changed."""
 
-    code = "update_rejected"
-
 
 class UpdateFailed(CallFailed):
     """The update was accepted, but its handler failed or the workflow closed before it was done."""
-
-    code = "update_failed"
 
 
 # --- failures a workflow sees at an await -------------------------------------------------------------------------
@@ -708,8 +548,6 @@ class UpdateFailed(CallFailed):
 
 class WaitFailed(HoldfastError):
     """Something the workflow waited for did not succeed."""
-
-    code = "wait_failed"
 
     def __init__(self, message: str | None = None, *, error_type: str = "", attempts: int = 0, **details: Any) -> None:
         super().__init__(message, error_type=error_type, attempts=attempts, **details)
@@ -720,25 +558,17 @@ class WaitFailed(HoldfastError):
 class StepFailed(WaitFailed):
     """A step failed and its retries are used up."""
 
-    code = "step_failed"
-
 
 class TaskFailed(WaitFailed):
     """A task failed and its retries are used up."""
-
-    code = "task_failed"
 
 
 class TaskTimedOut(TaskFailed):
     """A task ran out of time and its retries are used up."""
 
-    code = "task_timed_out"
-
 
 class ChildWorkflowFailed(WaitFailed):
     """A child ended without a result. `status` says how: failed, cancelled, terminated, timed_out, not_started."""
-
-    code = "child_workflow_failed"
 
     def __init__(
         self, message: str | None = None, *, status: str = "failed", child_execution_id: str = "", **details: Any
@@ -751,19 +581,13 @@ class ChildWorkflowFailed(WaitFailed):
 class ChildNotStarted(ChildWorkflowFailed):
     """The child could not begin."""
 
-    code = "child_not_started"
-
 
 class ExternalSignalFailed(WaitFailed):
     """The signal to another workflow was not delivered."""
 
-    code = "external_signal_failed"
-
 
 class AllFailed(WaitFailed):
     """None of the items succeeded."""
-
-    code = "all_failed"
 
     def __init__(self, message: str | None = None, *, outcomes: tuple[Any, ...] = ()) -> None:
         super().__init__(message)
@@ -773,13 +597,9 @@ class AllFailed(WaitFailed):
 class TooFewSucceeded(AllFailed):
     """The number of successes asked for can't be reached any more."""
 
-    code = "too_few_succeeded"
-
 
 class CompensationFailed(WaitFailed):
     """A compensation of a saga failed and its retries are used up; the others have run."""
-
-    code = "compensation_failed"
 
     def __init__(self, message: str | None = None, *, failures: tuple[BaseException, ...] = ()) -> None:
         super().__init__(message)
@@ -789,31 +609,21 @@ class CompensationFailed(WaitFailed):
 class PromiseRejected(WaitFailed):
     """Whoever settled the promise rejected it."""
 
-    code = "promise_rejected"
-
 
 class PromiseTimeout(WaitFailed, TimeoutError):
     """Nobody settled the promise in time."""
-
-    code = "promise_timeout"
 
 
 class EventTimeout(WaitFailed, TimeoutError):
     """Nothing that the workflow waited for was published in time."""
 
-    code = "event_timeout"
-
 
 class ConditionTimeout(WaitFailed, TimeoutError):
     """The condition did not become true in time."""
 
-    code = "condition_timeout"
-
 
 class SignalTimeout(WaitFailed, TimeoutError):
     """No signal of this name came in time."""
-
-    code = "signal_timeout"
 
 
 # --- tests that can't go on as they are ---------------------------------------------------------------------------
@@ -822,31 +632,21 @@ class SignalTimeout(WaitFailed, TimeoutError):
 class ScenarioError(HoldfastError):
     """The test can't go on as it is written."""
 
-    code = "scenario_error"
-
 
 class NeverSettled(ScenarioError):
     """The workflow waits for something that will never come in this test."""
-
-    code = "never_settled"
 
 
 class BodiesStillRunning(ScenarioError):
     """Steps or tasks are still running, and time was to wait for them."""
 
-    code = "bodies_still_running"
-
 
 class StuckExecution(ScenarioError):
     """A workflow can't be driven as it is written: it was parked."""
 
-    code = "stuck_execution"
-
 
 class PostgresNotFound(ScenarioError):
     """No PostgreSQL server was found that could be started here."""
-
-    code = "postgres_not_found"
 
     def __init__(self, message: str | None = None, *, looked_in: tuple[str, ...] = ()) -> None:
         super().__init__(message, looked_in=looked_in)
@@ -855,8 +655,6 @@ class PostgresNotFound(ScenarioError):
 
 class PostgresNotStarted(ScenarioError):
     """The PostgreSQL server was not started; its log says why."""
-
-    code = "postgres_not_started"
 
     def __init__(self, message: str | None = None, *, directory: str = "", log: str = "") -> None:
         super().__init__(message, directory=directory, log=log)
@@ -869,8 +667,6 @@ class PostgresNotStarted(ScenarioError):
 
 class ProgramError(HoldfastError):
     """The program can't be driven as it is written; the execution is parked, not failed."""
-
-    code = "program_error"
 
 
 class DeterminismError(ProgramError):
@@ -916,13 +712,9 @@ class NotDurableError(ProgramError):
 class NeverAwaited(ProgramError):
     """The workflow ended while work it had started was never awaited: it would be lost."""
 
-    code = "never_awaited"
-
 
 class BlockedForever(ProgramError):
     """The workflow awaits something that nothing durable can ever settle."""
-
-    code = "blocked_forever"
 
 
 # --- control flow -------------------------------------------------------------------------------------------------

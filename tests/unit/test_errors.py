@@ -194,3 +194,12 @@ def test_control_flow_passes_through_except_exception():
 def test_a_signal_timeout_is_a_timeout_error():
     """Code that expects Python's own TimeoutError catches it."""
     assert issubclass(errors.SignalTimeout, TimeoutError)
+
+
+def test_a_subclass_from_elsewhere_has_the_code_of_its_parent():
+    """Clients in other languages know no other."""
+
+    class Lost(errors.ExecutionNotFound):
+        """Not one of ours."""
+
+    assert "execution_not_found" == Lost.code

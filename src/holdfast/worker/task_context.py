@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any
 
 from holdfast.model.payloads import decode, encode
 from holdfast.model.values import Payload
@@ -32,7 +32,7 @@ class TaskInfo:
 class TaskContext:
     """The first parameter of a task that asks for it. Safe to use from the task's own thread."""
 
-    __holdfast_task_context__: ClassVar[bool] = True
+    __holdfast_task_context__ = True
     __slots__ = ("_beat", "_chunk_bytes", "_details", "_info", "_issue", "_say", "_stopped", "_token", "stop_reason")
 
     def __init__(

@@ -45,13 +45,12 @@ class ChildHandle(DurableFuture[T]):
     __slots__ = ("_program", "_propagates", "execution_id", "workflow_id")
     KIND = "child"
 
-    execution_id: str
-    workflow_id: str
-
     def __init__(self, program: PythonProgram, name: str, hint: Any) -> None:
         super().__init__(program.loop, program.machine, name, hint)
         self._program = program
         self._propagates = True
+        self.execution_id: str
+        self.workflow_id: str
 
     def begun(self, started: c.StartChild | e.ChildStarted) -> None:
         self.number = started.child_no

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, Unpack, overload
 from uuid import UUID
 
 from holdfast.errors import InvalidRequest
@@ -64,7 +64,7 @@ T = TypeVar("T")
 class WorkflowContext(OutsideWorld):
     """The first parameter of every workflow."""
 
-    __holdfast_workflow_context__: ClassVar[bool] = True
+    __holdfast_workflow_context__ = True
     __slots__ = ("_logger", "_loop", "_machine", "_program", "_random")
 
     def __init__(self, program: PythonProgram) -> None:
