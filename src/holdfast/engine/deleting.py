@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holdfast.engine.keys.orgs import Finish, Purge
+from holdfast.model.keys import Deletion
 from holdfast.model.values import MICRO
+from holdfast.store import reads
 
 if TYPE_CHECKING:
     from holdfast.engine.facade import LocalEngine
@@ -25,12 +27,12 @@ class Deleting:
     async def page(self) -> bool:
         """One page of each org that is due; whether there is more to do at once."""
         engine, more = self._engine, False
-        for org, since_at in await engine.store.deletions():
-            if engine.store.clock() < since_at + GRACE:
+        for deletion in await engine.store.read(reads.Select(Deletion)):
+            if engine.store.clock() < deletion.since_at + GRACE:
                 continue
-            await engine.queue.submit(Purge((org, PAGE)))
-            if await engine.store.holds_any(org):
+            await engine.queue.submit(Purge((deletion.org, PAGE)))
+            if await engine.store.read(reads.HoldsAny(deletion.org)):
                 more = True
             else:
-                await engine.queue.submit(Finish(org, engine.keys.chain))
+                await engine.queue.submit(Finish(deletion.org, engine.keys.chain))
         return more

@@ -6,8 +6,9 @@ from holdfast.config import Limits
 from holdfast.contract.deployments import ChangePause, PauseAnswer, QueueView, WorkerView
 from holdfast.engine.pausing import Pausing
 from holdfast.errors import InvalidRequest
-from holdfast.model.executions import DefinitionRow
+from holdfast.model.executions import DefinitionRow, WorkerRow
 from holdfast.model.pauses import Pausable, Pause
+from holdfast.store import reads
 from holdfast.store.protocol import Store
 
 MOST_QUEUES = 10_000
@@ -20,10 +21,12 @@ class LocalDeployments:
         self._pausing = pausing
 
     async def definitions(self, org: str, limit: int = 1000) -> list[DefinitionRow]:
-        return await self._store.definitions(org, self._page(limit))
+        return await self._store.read(reads.Definitions(org, self._page(limit)))
 
     async def workers(self, org: str, limit: int = 1000) -> list[WorkerView]:
-        rows = await self._store.workers(org, self._page(limit))
+        rows = await self._store.read(
+            reads.Select(WorkerRow, (("org", org),), ("-started_at", "id"), limit=self._page(limit))
+        )
         paused = await self._paused(org, Pausable.WORKER)
         return [WorkerView(row=row, pause=paused.get(row.id)) for row in rows]
 
@@ -31,11 +34,15 @@ class LocalDeployments:
         return await self._pausing.change(request)
 
     async def _paused(self, org: str, what: Pausable) -> dict[str, Pause]:
-        return {pause.name: pause for pause in await self._store.pauses() if (pause.org, pause.what) == (org, what)}
+        return {
+            pause.name: pause
+            for pause in await self._store.read(reads.Select(Pause))
+            if (pause.org, pause.what) == (org, what)
+        }
 
     async def queues(self, org: str, limit: int = 1000) -> list[QueueView]:
         page = self._page(limit)
-        backlog = await self._store.backlog(self._store.clock(), MOST_QUEUES)
+        backlog = await self._store.read(reads.Backlogs(self._store.clock(), MOST_QUEUES))
         turns = {depth.queue: depth for depth in backlog.turns if depth.org == org}
         tasks = {depth.queue: depth for depth in backlog.tasks if depth.org == org}
         paused = await self._paused(org, Pausable.QUEUE)

@@ -28,6 +28,7 @@ from holdfast.errors import EngineStopped, InvalidRequest, OrgNotFound, Unauthen
 from holdfast.model.key_text import SECRET_BYTES, hash_key, hint_of, make_key
 from holdfast.model.keys import ApiKey, AuditRow, Org, Role
 from holdfast.model.names import check_name
+from holdfast.store import reads
 
 if TYPE_CHECKING:
     from holdfast.engine.facade import LocalEngine
@@ -57,7 +58,7 @@ class LocalKeys:
         self._store = engine.store
         self._random_bytes = random_bytes
         self._clock = clock
-        self._cache = KeyCache(engine.store.key_by_hash, clock)
+        self._cache = KeyCache(lambda key_hash: engine.store.read(reads.KeyByHash(key_hash)), clock)
         self._none_until = 0.0
         self._any = False
         self._touching: set[str] = set()
@@ -89,7 +90,7 @@ class LocalKeys:
 
     async def get(self, org: str, key_id: str) -> ks.KeyView:
         _check_key(org, key_id)
-        found = await self._store.key(org, key_id)
+        found = await self._store.read(reads.Row(ApiKey, key_id, org))
         if found is None:
             raise no_key(org, key_id)
         return ks.view_of(found, self._store.clock())
@@ -110,7 +111,7 @@ class LocalKeys:
     async def any(self) -> bool:
         if not self._any and self._clock() >= self._none_until:
             asked_at = self._clock()
-            self._any = await self._store.any_keys()
+            self._any = bool(await self._store.read(reads.Select(ApiKey, limit=1)))
             self._none_until = asked_at + TTL_S
         return self._any
 
@@ -133,7 +134,7 @@ class LocalKeys:
     async def orgs(self, after: str = "", limit: int = 100) -> list[Org]:
         if after:
             check_name(after, "after")
-        return await self._store.orgs(after, self._page(limit))
+        return await self._store.read(reads.Select(Org, after=after, limit=self._page(limit)))
 
     # --- the record ---
 
@@ -146,19 +147,19 @@ class LocalKeys:
         check_name(org, "org")
         if before is not None:
             check_number(before, "before")
-        return await self._store.audit(org, before, self._page(limit))
+        return await self._store.read(reads.Select(AuditRow, (("org", org),), ("-seq",), before, self._page(limit)))
 
     async def verify_audit(self, org: str) -> ks.AuditCheck:
         check_name(org, "org")
-        newest = await self._store.audit(org, None, 1)
-        found = await self._store.org(org)
+        newest = await self._store.read(reads.Select(AuditRow, (("org", org),), ("-seq",), None, 1))
+        found = await self._store.read(reads.Row(Org, org))
         if found is None:
             raise OrgNotFound(f"there is no org {org!r}", org=org)
         verification, count, before = Verification(self.chain, found), 0, found.audit_seq + 1
         if newest and newest[0].seq > found.audit_seq:
             # Looked at before the org was, so it can't be one that has come since: nobody has recorded it.
             verification.first_bad = before
-        while page := await self._store.audit(org, before, _PAGE):
+        while page := await self._store.read(reads.Select(AuditRow, (("org", org),), ("-seq",), before, _PAGE)):
             verification.look_at(page)
             count, before = count + len(page), page[-1].seq
         return ks.AuditCheck(rows=count, first_bad=verification.finish())
@@ -168,7 +169,12 @@ class LocalKeys:
         if before is not None:
             check_name(before, "before")
         now = self._store.clock()
-        return tuple(ks.view_of(key, now) for key in await self._store.keys(org, before, self._page(limit)))
+        return tuple(
+            ks.view_of(key, now)
+            for key in await self._store.read(
+                reads.Select(ApiKey, (("org", org),), ("-id",), before, self._page(limit))
+            )
+        )
 
     # --- inside ---
 

@@ -15,7 +15,8 @@ from holdfast.engine.key_facade import shown
 from holdfast.engine.pauses.change import Change
 from holdfast.errors import InvalidRequest
 from holdfast.model.names import check_name, check_text
-from holdfast.model.pauses import Pausable
+from holdfast.model.pauses import Pausable, Pause
+from holdfast.store import reads
 
 if TYPE_CHECKING:
     from holdfast.engine.facade import LocalEngine
@@ -36,7 +37,7 @@ class Pausing:
     async def refresh(self) -> None:
         """One after another: an older answer must not replace a newer one."""
         async with self._reading:
-            self._engine.desk.obey(await self._engine.store.pauses())
+            self._engine.desk.obey(await self._engine.store.read(reads.Select(Pause)))
 
     async def change(self, request: ChangePause) -> PauseAnswer:
         check_name(request.name, "queue" if request.what is Pausable.QUEUE else "worker_id")
