@@ -23,6 +23,7 @@ from holdfast import Engine, Status
 from holdfast.model.events import encode_body
 from holdfast.model.executions import Execution
 from holdfast.replay.registry import Registry
+from holdfast.store import reads
 from holdfast.testing.histories import export_history
 from holdfast.testing.invariants import Record, Violation, check
 from holdfast.testing.mutants import VARIABLE
@@ -153,7 +154,7 @@ async def _run(cluster: Cluster, seed: int, seconds: float) -> Outcome:
             outcome.blame("I16", *await _leave(cluster, cluster.workers))
             records = await read_again(engine.storage, {})  # all of it: what was read before must still be there
             committed = await _committed(cluster.url)
-            dead = await engine.storage.dead_letters("default", limit=1_000_000)
+            dead = await engine.storage.read(reads.DeadLetters("default", limit=1_000_000))
             outcome.blame("I19", *await _left_behind(cluster.url))
     run = Run(
         records=records,

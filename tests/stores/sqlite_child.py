@@ -16,6 +16,7 @@ from pathlib import Path
 from holdfast.config import StoreConfig
 from holdfast.errors import StorageFull
 from holdfast.model.events import HistoryEvent, SignalReceived
+from holdfast.store import reads
 from holdfast.store.protocol import BatchSource, Changes, Clock, Loaded, LoadPlan, Store
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.testing.stores import Bench
@@ -47,7 +48,7 @@ def next_event(loaded: Loaded) -> Changes:
 
 
 async def last_seq(bench: Bench) -> int:
-    found = await bench.store.executions(ORG, [an_id(1)])
+    found = await bench.store.read(reads.Executions(ORG, [an_id(1)]))
     return found[an_id(1)].last_seq if found else 0
 
 

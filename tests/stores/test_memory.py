@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from holdfast.errors import EngineStopped, InvalidRequest, StorageBusy
+from holdfast.store import reads
 from holdfast.store.protocol import BatchSource, Changes, Clock, LoadPlan, Store
 from holdfast.testing.memory import MemoryDatabase, MemoryStore
 from holdfast.testing.stores import Bench, OpenStore, StoreConformance
@@ -40,7 +41,7 @@ async def test_a_closed_store_answers_nothing(open_store: OpenStore) -> None:
     await bench.store.close()
 
     with pytest.raises(EngineStopped):
-        await bench.store.next_due_at(0)
+        await bench.store.read(reads.NextDueAt(0))
 
 
 async def test_there_is_no_connection_to_join() -> None:

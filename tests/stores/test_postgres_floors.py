@@ -10,6 +10,7 @@ import asyncpg
 import pytest
 
 from holdfast.model.executions import Execution
+from holdfast.store import reads
 from holdfast.store.postgres import floors, read
 from holdfast.store.postgres.floors import Floor
 from holdfast.store.postgres.store import PostgresStore
@@ -39,7 +40,7 @@ class _Looked:
     async def open_store(self, open_store: OpenStore) -> OpenStore:
         async def open_(clock: Clock, source: BatchSource) -> Store:
             store = await open_store(clock, source)
-            await store.next_due_at(clock())
+            await store.read(reads.NextDueAt(clock()))
             assert isinstance(store, PostgresStore)
             assert store.due_from
             return store
@@ -76,10 +77,10 @@ async def test_what_this_node_writes_is_seen_at_once(open_store):
     bench = await Bench.opened(open_store)
     first, second = await begun(bench, 1, 2)
     bench.now = START + MINUTE
-    assert await bench.store.next_due_at(bench.now) is None
+    assert await bench.store.read(reads.NextDueAt(bench.now)) is None
 
     await bench.write(new_timers=[a_timer(first, fire_at=START + 5)], new_tasks=[a_task(second, due_at=START + 7)])
-    assert await bench.store.next_due_at(bench.now) == START + 5
+    assert await bench.store.read(reads.NextDueAt(bench.now)) == START + 5
     assert await due(bench) == ([an_id(1)], [an_id(2)])
 
 
@@ -89,14 +90,14 @@ async def test_what_another_node_writes_is_seen_in_time(open_store):
     bench, other = await Bench.opened(open_store), await Bench.opened(open_store)
     first, second = await begun(bench, 1, 2)
     bench.now = other.now = START + MINUTE
-    assert await bench.store.next_due_at(bench.now) is None
+    assert await bench.store.read(reads.NextDueAt(bench.now)) is None
 
     await other.write(new_timers=[a_timer(first, fire_at=START + 5), a_timer(second, fire_at=bench.now - SECOND)])
-    assert await bench.store.next_due_at(bench.now) == bench.now - SECOND
+    assert await bench.store.read(reads.NextDueAt(bench.now)) == bench.now - SECOND
     assert await due(bench) == ([an_id(2)], [])
 
     bench.now += 10 * SECOND
-    assert await bench.store.next_due_at(bench.now) == START + 5
+    assert await bench.store.read(reads.NextDueAt(bench.now)) == START + 5
     assert await due(bench) == ([an_id(1), an_id(2)], [])
 
 
@@ -105,10 +106,10 @@ async def test_a_clock_that_is_put_back_makes_it_look_again(open_store):
     bench, other = await Bench.opened(open_store), await Bench.opened(open_store)
     (first,) = await begun(bench, 1)
     bench.now = START + 60 * MINUTE
-    assert await bench.store.next_due_at(bench.now) is None
+    assert await bench.store.read(reads.NextDueAt(bench.now)) is None
     bench.now = START + MINUTE
     await other.write(new_timers=[a_timer(first, fire_at=START + 5)])
-    assert await bench.store.next_due_at(bench.now) == START + 5
+    assert await bench.store.read(reads.NextDueAt(bench.now)) == START + 5
 
 
 @pytest.mark.usefixtures("every_look_is_long")
@@ -123,13 +124,13 @@ async def test_what_is_written_while_somebody_looks_counts(monkeypatch, open_sto
         return found
 
     monkeypatch.setattr("holdfast.store.postgres.floors.next_due", slowly)
-    assert await bench.store.next_due_at(bench.now) is None
+    assert await bench.store.read(reads.NextDueAt(bench.now)) is None
     assert await due(bench) == ([an_id(1)], [])
 
 
 async def test_a_quick_look_leaves_no_floor(open_store):
     store: Any = (await Bench.opened(open_store)).store
-    await store.next_due_at(START)
+    await store.read(reads.NextDueAt(START))
     assert store.due_from == 0
 
 

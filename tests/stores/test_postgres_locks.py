@@ -10,6 +10,7 @@ import asyncpg
 import pytest
 
 from holdfast.model.executions import Ready
+from holdfast.store import reads
 from holdfast.store.postgres import transactions
 from holdfast.store.postgres.load_messages import lock_of
 from holdfast.store.protocol import Changes, Loaded, LoadPlan
@@ -197,7 +198,7 @@ async def test_nodes_that_want_the_same_in_any_order_never_wait_in_a_circle(post
 
     await asyncio.gather(*(visit(bench, turn) for turn in range(12) for bench in benches))
 
-    heads = await benches[0].store.executions(ORG, [an_id(number) for number in range(1, 9)])
+    heads = await benches[0].store.read(reads.Executions(ORG, [an_id(number) for number in range(1, 9)]))
     assert sum(head.signal_count for head in heads.values()) >= 12 * 4 * 4
     connection = await asyncpg.connect(postgres_url)
     counted = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"

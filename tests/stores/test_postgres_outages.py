@@ -12,6 +12,7 @@ import pytest
 
 from holdfast import EngineConfig, StoreConfig
 from holdfast.errors import AccessDenied, ServerReadOnly, StorageBusy
+from holdfast.store import reads
 from holdfast.store.postgres import transactions
 from holdfast.store.postgres.connections import Database
 from holdfast.store.postgres.readers import Reads
@@ -170,7 +171,7 @@ async def test_a_write_waits_until_it_is_let_in_again(guest: Guest, monkeypatch:
     await guest.let_in()
 
     await waiting
-    assert set(await bench.store.executions(ORG, [an_id(1)])) == {an_id(1)}
+    assert set(await bench.store.read(reads.Executions(ORG, [an_id(1)]))) == {an_id(1)}
     await bench.store.close()
 
 
@@ -239,7 +240,10 @@ async def test_those_who_wait_longest_fail_first(postgres_url: str, monkeypatch:
 
     away.over.set()
     await asyncio.gather(*(each.future for each in young))
-    assert set(await bench.store.executions(ORG, [an_id(number) for number in range(1, 5)])) == {an_id(3), an_id(4)}
+    assert set(await bench.store.read(reads.Executions(ORG, [an_id(number) for number in range(1, 5)]))) == {
+        an_id(3),
+        an_id(4),
+    }
     await bench.store.close()
 
 

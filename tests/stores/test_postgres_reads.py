@@ -9,13 +9,14 @@ import pytest
 
 from holdfast.config import StoreConfig
 from holdfast.errors import EngineStopped, InvalidRequest, StorageBusy
-from holdfast.store.looks import ExecutionQuery
+from holdfast.model.pauses import Pause
 from holdfast.store.postgres import pages, read
 from holdfast.store.postgres import store as stores
 from holdfast.store.postgres.connections import Database
 from holdfast.store.postgres.planning import by_keys, in_time
 from holdfast.store.postgres.readers import Reads
 from holdfast.store.postgres.store import PostgresStore
+from holdfast.store.reads import History, KeyByHash, ListExecutions, NewsFor, NextDueAt, Select
 from holdfast.testing.postgres import LocalPostgres
 from holdfast.testing.stores.bench import START, Bench
 from holdfast.testing.stores.records import ORG, OTHER_ORG, an_id
@@ -204,13 +205,13 @@ async def test_slow_lists_do_not_keep_the_engine_from_reading(
     for _ in lists:
         await going.acquire()
 
-    assert await store.next_due_at(START) is None
-    assert await store.news_for("w-1") == []
-    assert await store.history(ORG, an_id(1)) == []
-    assert await store.pauses() == []
-    assert await store.key_by_hash("") is None
+    assert await store.read(NextDueAt(START)) is None
+    assert await store.read(NewsFor("w-1")) == []
+    assert await store.read(History(ORG, an_id(1))) == []
+    assert await store.read(Select(Pause)) == []
+    assert await store.read(KeyByHash("")) is None
     with pytest.raises(StorageBusy):
-        await store.list_executions(ExecutionQuery(org=ORG))
+        await store.read(ListExecutions(org=ORG))
     for task in lists:
         task.cancel()
     await asyncio.gather(*lists, return_exceptions=True)
@@ -288,7 +289,7 @@ async def test_a_page_by_state_does_not_walk_the_primary_key(reads: Reads) -> No
     """That would lead past all that are in other states and orgs."""
 
     async def plan(connection: Any) -> str:
-        sql, values = pages._page(ExecutionQuery(org=ORG, queue="q", created_from=START), by_tag=False)
+        sql, values = pages._page(ListExecutions(org=ORG, queue="q", created_from=START), by_tag=False)
         await connection.execute("BEGIN; SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
         rows = await connection.fetch(f"EXPLAIN {sql}", *values)
         await connection.execute("ROLLBACK")

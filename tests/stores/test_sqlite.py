@@ -19,6 +19,7 @@ from holdfast.errors import (
 )
 from holdfast.model.executions import Execution, TaskRow
 from holdfast.model.records import declared_tables
+from holdfast.store import reads
 from holdfast.store.plain import RECORDS
 from holdfast.store.protocol import BatchSource, Changes, Clock, Loaded, LoadPlan, Store
 from holdfast.store.sqlite import migrate, plain, statements
@@ -123,7 +124,7 @@ async def test_what_was_written_is_there_after_opening_again(path, open_store):
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
 
     again = await Bench.opened(open_store)
-    assert await again.store.executions(ORG, [an_id(1)]) == {an_id(1): an_execution()}
+    assert await again.store.read(reads.Executions(ORG, [an_id(1)])) == {an_id(1): an_execution()}
 
 
 async def test_two_databases_in_memory_know_nothing_of_each_other():
@@ -136,7 +137,7 @@ async def test_two_databases_in_memory_know_nothing_of_each_other():
             stores.append(bench)
         await stores[0].write(new_executions=[an_execution()])
 
-        assert await stores[1].store.executions(ORG, [an_id(1)]) == {}
+        assert await stores[1].store.read(reads.Executions(ORG, [an_id(1)])) == {}
 
 
 async def test_file_is_readable_by_its_owner_alone(path, open_store):
@@ -208,7 +209,7 @@ async def test_closed_store_refuses_reads(open_store):
     await bench.store.close()
 
     with pytest.raises(EngineStopped):
-        await bench.store.count_executions(ORG)
+        await bench.store.read(reads.CountExecutions(ORG))
 
 
 # --- schema and statements -----------------------------------------------------------------------------------------
@@ -252,7 +253,7 @@ async def test_promises_from_before_there_were_shapes_take_anything(path, open_s
         connection.execute("COMMIT")
     bench = await Bench.opened(open_store)
 
-    [promise] = await bench.store.promises(ORG, an_id(1))
+    [promise] = await bench.store.read(reads.Promises(ORG, an_id(1)))
     assert ("old", b"null") == (promise.name, bytes(promise.shape))
 
 
@@ -328,15 +329,15 @@ async def test_point_reads_that_wait_together_become_one_query(open_store):
     await bench.write(new_executions=made)
     queries: list[int] = []
     assert isinstance(bench.store, SqliteStore)
-    reads = bench.store._opened.executions
-    fetch = reads._fetch
+    coalesced = bench.store._opened.executions
+    fetch = coalesced._fetch
 
     def counting(connection: sqlite3.Connection, ids: Sequence[str]) -> Iterable[tuple[str, str, Execution]]:
         queries.append(len(ids))
         return fetch(connection, ids)
 
-    reads._fetch = counting
-    found = await asyncio.gather(*(bench.store.executions(ORG, [execution.id]) for execution in made))
+    coalesced._fetch = counting
+    found = await asyncio.gather(*(bench.store.read(reads.Executions(ORG, [execution.id])) for execution in made))
 
     assert [list(answer.values()) for answer in found] == [[execution] for execution in made]
     assert sum(queries) == 1_000
@@ -386,7 +387,7 @@ async def test_lock_held_beyond_the_deadline_is_busy_and_passes(path):
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StorageBusy, match=str(path)):
             await bench.write(new_executions=[an_execution()])
-        assert await bench.store.executions(ORG, [an_id(1)]) == {}
+        assert await bench.store.read(reads.Executions(ORG, [an_id(1)])) == {}
         other.execute("ROLLBACK")
 
     await bench.write(new_executions=[an_execution()])
@@ -404,7 +405,7 @@ async def test_lock_held_for_a_moment_is_waited_for(path, open_store):
         other.execute("ROLLBACK")
         await writing
 
-    assert await bench.store.executions(ORG, [an_id(1)]) == {an_id(1): an_execution()}
+    assert await bench.store.read(reads.Executions(ORG, [an_id(1)])) == {an_id(1): an_execution()}
 
 
 async def test_lost_connection_is_opened_again(path, open_store):

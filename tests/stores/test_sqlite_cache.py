@@ -2,6 +2,7 @@ import pytest
 from msgspec import Raw
 
 from holdfast import RetryPolicy, Status, WorkflowContext, task, workflow
+from holdfast.store import reads
 from holdfast.store.protocol import Changes
 from holdfast.store.sqlite import cache as module
 from holdfast.store.sqlite.cache import Cache
@@ -95,7 +96,7 @@ async def test_the_rules_name_all_they_change(engine):
         await handle.result(timeout=20)
     await until(lambda: all_at_rest(client))
     cached = running.storage._writer._transactions._cache.executions
-    read = await running.storage.executions("default", list(cached))
+    read = await running.storage.read(reads.Executions("default", list(cached)))
 
     assert len(handles) == len(cached)
     assert read == dict(cached)

@@ -10,6 +10,7 @@ import pytest
 from holdfast.config import StoreConfig
 from holdfast.errors import StorageFull
 from holdfast.model.events import HistoryEvent, SignalReceived
+from holdfast.store import reads
 from holdfast.store.protocol import BatchSource, Clock, Store
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.testing.stores import Bench
@@ -53,7 +54,7 @@ class Filler:
             self.written += 1
 
     async def read(self) -> int:
-        return len(await self.bench.store.history(ORG, an_id(1)))
+        return len(await self.bench.store.read(reads.History(ORG, an_id(1))))
 
 
 def wal_bytes(path: Path) -> int:

@@ -11,7 +11,9 @@ from typing import Final
 from holdfast.engine.key_changes import FinishDeletion, Purge
 from holdfast.engine.rules.keys import Act
 from holdfast.engine.unit_of_work import OperationQueue
+from holdfast.model.keys import Deletion
 from holdfast.model.values import MICRO
+from holdfast.store import reads
 from holdfast.store.protocol import Store
 
 PAGE: Final = 200
@@ -30,11 +32,12 @@ class Deleting:
     async def page(self) -> bool:
         """One page of each org that is due; whether there is more to do at once."""
         more = False
-        for org, since_at in await self._store.deletions():
-            if self._store.clock() < since_at + GRACE:
+        for deletion in await self._store.read(reads.Select(Deletion)):
+            org = deletion.org
+            if self._store.clock() < deletion.since_at + GRACE:
                 continue
             await self._queue.submit(Purge((org, PAGE)))
-            if await self._store.holds_any(org):
+            if await self._store.read(reads.HoldsAny(org)):
                 more = True
             else:
                 act = Act(org=org, action="orgs.deleted", by=None, chain=self._chain())

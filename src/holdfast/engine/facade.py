@@ -57,7 +57,7 @@ from holdfast.model.executions import DEADLINE_NO, Execution, Status, TaskRow, T
 from holdfast.model.names import check_name, check_text
 from holdfast.model.tokens import REPLAY_KEY
 from holdfast.model.values import Payload
-from holdfast.store.looks import ExecutionQuery
+from holdfast.store import reads
 from holdfast.store.protocol import Store
 from holdfast.telemetry.traces import Tracing
 
@@ -213,7 +213,7 @@ class LocalExecutions:
         execution = await self.get(org, execution_id)
         check_as_of(as_of, execution)
         state: dict[str, Payload] = {}
-        for event in await self._store.history(org, execution_id, types=(StateChanged.TYPE,)):
+        for event in await self._store.read(reads.History(org, execution_id, types=(StateChanged.TYPE,))):
             if isinstance(event.body, StateChanged) and (as_of is None or event.seq <= as_of):
                 state.update(event.body.values)
                 for key in event.body.removed:
@@ -222,7 +222,7 @@ class LocalExecutions:
 
     async def get(self, org: str, execution_id: str) -> Execution:
         check_name(execution_id, "workflow_execution_id")
-        found = await self._store.executions(org, [execution_id])
+        found = await self._store.read(reads.Executions(org, [execution_id]))
         if execution_id not in found:
             raise ExecutionNotFound(
                 f"no execution {execution_id!r} in org {org!r}: check the id; list_workflows() shows what there is",
@@ -232,7 +232,7 @@ class LocalExecutions:
 
     async def find(self, org: str, workflow_id: str) -> Execution:
         check_name(workflow_id, "workflow_id")
-        found = await self._store.execution_by_workflow_id(org, workflow_id)
+        found = await self._store.read(reads.ExecutionByWorkflowId(org, workflow_id))
         if found is None:
             raise ExecutionNotFound(
                 f"no execution has workflow id {workflow_id!r} in org {org!r}", workflow_id=workflow_id
@@ -240,20 +240,20 @@ class LocalExecutions:
         return found
 
     async def count(self, org: str) -> dict[Status, int]:
-        return await self._store.count_executions(org)
+        return await self._store.read(reads.CountExecutions(org))
 
     async def history(
         self, org: str, execution_id: str, after: int = 0, limit: int | None = None, types: Sequence[str] = ()
     ) -> list[HistoryEvent]:
         check_name(execution_id, "workflow_execution_id")
-        events = await self._store.history(org, execution_id, after, limit, types)
+        events = await self._store.read(reads.History(org, execution_id, after, limit, types))
         if not events and after == 0:
             await self.get(org, execution_id)
         return events
 
     async def tasks(self, org: str, execution_id: str) -> list[TaskRow]:
         check_name(execution_id, "workflow_execution_id")
-        found = await self._store.tasks(org, execution_id)
+        found = await self._store.read(reads.Tasks(org, execution_id))
         if not found:
             await self.get(org, execution_id)
         return found
@@ -271,7 +271,7 @@ class LocalExecutions:
 
     async def timers(self, org: str, execution_id: str) -> list[TimerRow]:
         check_name(execution_id, "workflow_execution_id")
-        found = await self._store.timers(org, execution_id)
+        found = await self._store.read(reads.Timers(org, execution_id))
         if not found:
             await self.get(org, execution_id)
         return [timer for timer in found if timer.timer_no != DEADLINE_NO]
@@ -282,7 +282,7 @@ class LocalExecutions:
     async def dead_letters(self, org: str, execution_id: str | None = None, limit: int = 100) -> ex.DeadLetters:
         if execution_id is not None:
             check_name(execution_id, "workflow_execution_id")
-        letters = await self._store.dead_letters(org, execution_id, self._page(limit))
+        letters = await self._store.read(reads.DeadLetters(org, execution_id, self._page(limit)))
         return ex.DeadLetters(letters=tuple(letters), now=self._store.clock())
 
     async def redeliver(self, request: ex.RedeliverSignal) -> ex.Redelivered:
@@ -314,7 +314,7 @@ class LocalExecutions:
             if not known_open:
                 execution = await self.get(org, execution_id)
                 if not execution.is_open:
-                    last = await self._store.last_events(org, [execution_id])
+                    last = await self._store.read(reads.LastEvents(org, [execution_id]))
                     return ex.Outcome(execution.status, last[execution_id])
             return await waiter
         finally:
@@ -327,8 +327,8 @@ class LocalExecutions:
         for text in (request.workflow_id, request.queue, *request.kinds):
             if text is not None:
                 check_text(text, "filter")
-        found = await self._store.list_executions(
-            ExecutionQuery(
+        found = await self._store.read(
+            reads.ListExecutions(
                 org=request.org,
                 statuses=request.statuses,
                 kinds=request.kinds,
@@ -378,7 +378,7 @@ class LocalUpkeep:
         return await self._engine.deleting.page()
 
     async def next_due_at(self, after: int) -> int | None:
-        return await self._engine.store.next_due_at(after)
+        return await self._engine.store.read(reads.NextDueAt(after))
 
     def claim(self) -> Awaitable[None]:
         """Asked for when it is called, not when it is awaited: with whatever is asked for in the same breath."""
@@ -425,16 +425,16 @@ class LocalUpkeep:
 
     async def _pass_on_news(self) -> None:
         for session_id in list(self._engine.desk.sessions):
-            news = await self._engine.store.news_for(session_id)
+            news = await self._engine.store.read(reads.NewsFor(session_id))
             self._engine.desk.deliver([(session_id, wk.News(execution_id, seq)) for execution_id, seq in news])
 
     async def _check_outcomes(self) -> None:
         """Executions closed by other processes while somebody here waits for them."""
         store, outcomes = self._engine.store, self._engine.outcomes
         for org in {org for org, _ in outcomes.awaited}:
-            found = await store.executions(org, [key[1] for key in outcomes.awaited if key[0] == org])
+            found = await store.read(reads.Executions(org, [key[1] for key in outcomes.awaited if key[0] == org]))
             closed = [execution for execution in found.values() if not execution.is_open]
-            last = await store.last_events(org, [execution.id for execution in closed])
+            last = await store.read(reads.LastEvents(org, [execution.id for execution in closed]))
             outcomes.closed(
                 ((org, execution.id), ex.Outcome(execution.status, last[execution.id])) for execution in closed
             )

@@ -16,6 +16,7 @@ from holdfast.errors import ExecutionNotFound
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import Execution
 from holdfast.model.names import check_name
+from holdfast.store import reads
 from holdfast.store.protocol import Store
 
 REMEMBERED = 64
@@ -97,7 +98,7 @@ class LocalFeeds:
             while True:
                 events = feed.after(after)
                 if events is None:
-                    events = await self._store.history(org, execution_id, after, PAGE)
+                    events = await self._store.read(reads.History(org, execution_id, after, PAGE))
                 if events:
                     after = events[-1].seq
                     yield events
@@ -127,7 +128,7 @@ class LocalFeeds:
     async def _read_head(self, feed: Feed, org: str, execution_id: str) -> None:
         if feed.last_seq:
             return
-        found = await self._store.executions(org, [execution_id])
+        found = await self._store.read(reads.Executions(org, [execution_id]))
         if execution_id not in found:
             raise ExecutionNotFound(
                 f"no execution {execution_id!r} in org {org!r}: check the id; list_workflows() shows what there is",
@@ -181,13 +182,13 @@ class LocalFeeds:
             self._wake(org)
         for org in {feed.org for feed in self._feeds.values()}:
             ids = [key for key, feed in self._feeds.items() if feed.org == org]
-            for head in (await self._store.executions(org, ids)).values():
+            for head in (await self._store.read(reads.Executions(org, ids))).values():
                 await self._read_on(head)
 
     async def _read_on(self, head: Execution) -> None:
         feed = self._feeds.get(head.id)
         while feed is not None and feed.last_seq < head.last_seq:
-            events = await self._store.history(head.org, head.id, feed.last_seq, PAGE)
+            events = await self._store.read(reads.History(head.org, head.id, feed.last_seq, PAGE))
             if not events:
                 return
             feed.add(events)

@@ -25,6 +25,7 @@ from holdfast.engine.unit_of_work import plan_operation
 from holdfast.engine.workers.claim import Claim
 from holdfast.errors import EngineStopped, HoldfastError
 from holdfast.model.executions import Execution, TaskRow
+from holdfast.store import reads
 from holdfast.store.protocol import Batch, Changes, Loaded, LoadPlan
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ class Joins:
             try:
                 await self._engine.queue.submit(Claim(self._engine.desk))
                 await self._engine.upkeep.look_around()
-                self._engine.upkeep.tell_due(await self._engine.store.next_due_at(self._engine.store.clock()))
+                self._engine.upkeep.tell_due(await self._engine.store.read(reads.NextDueAt(self._engine.store.clock())))
             except EngineStopped:
                 return
             except HoldfastError as error:

@@ -37,6 +37,7 @@ from holdfast.errors import EngineStopped, InvalidRequest, OrgNotFound, Unauthen
 from holdfast.model.key_text import SECRET_BYTES, hash_key, hint_of, make_key
 from holdfast.model.keys import ApiKey, AuditRow, Org, Role
 from holdfast.model.names import check_name
+from holdfast.store import reads
 from holdfast.store.protocol import Store
 
 T = TypeVar("T")
@@ -66,7 +67,7 @@ class Keys:
         self._secret = secret
         self._random_bytes = random_bytes
         self._clock = clock
-        self._cache = KeyCache(store.key_by_hash, clock)
+        self._cache = KeyCache(lambda key_hash: store.read(reads.KeyByHash(key_hash)), clock)
         self._none_until = 0.0
         self._any = False
         self._touching: set[str] = set()
@@ -92,7 +93,7 @@ class Keys:
 
     @answers(ks.GetKey)
     async def get(self, request: ks.GetKey) -> ks.KeyInfo:
-        found = await self._store.key(request.org, request.key_id)
+        found = await self._store.read(reads.Row(ApiKey, request.key_id, request.org))
         if found is None:
             raise no_key(request.org, request.key_id)
         return key_info(found, self._store.clock())
@@ -100,7 +101,9 @@ class Keys:
     @answers(ks.ListKeys)
     async def list(self, request: ks.ListKeys) -> ks.KeyList:
         now = self._store.clock()
-        found = await self._store.keys(request.org, request.before, request.limit)
+        found = await self._store.read(
+            reads.Select(ApiKey, (("org", request.org),), ("-id",), request.before, request.limit)
+        )
         return ks.KeyList(keys=tuple(key_info(key, now) for key in found))
 
     async def authenticate(self, key_hash: str) -> Principal:
@@ -119,7 +122,7 @@ class Keys:
     async def any(self) -> bool:
         if not self._any and self._clock() >= self._none_until:
             asked_at = self._clock()
-            self._any = await self._store.any_keys()
+            self._any = bool(await self._store.read(reads.Select(ApiKey, limit=1)))
             self._none_until = asked_at + TTL_S
         return self._any
 
@@ -141,7 +144,7 @@ class Keys:
 
     @answers(ks.ListOrgs)
     async def orgs(self, request: ks.ListOrgs) -> ks.OrgList:
-        found = await self._store.orgs(request.after or "", request.limit)
+        found = await self._store.read(reads.Select(Org, after=request.after or "", limit=request.limit))
         return ks.OrgList(orgs=tuple(map(org_info, found)))
 
     # --- the audit log ---
@@ -173,21 +176,23 @@ class Keys:
 
     @answers(ks.ListAudit)
     async def audit(self, request: ks.ListAudit) -> ks.AuditList:
-        rows = await self._store.audit(request.org, request.before, request.limit)
+        rows = await self._store.read(
+            reads.Select(AuditRow, (("org", request.org),), ("-seq",), request.before, request.limit)
+        )
         return ks.AuditList(acts=tuple(map(_entry, rows)))
 
     @answers(ks.VerifyAudit)
     async def verify_audit(self, request: ks.VerifyAudit) -> ks.AuditCheck:
         org = request.org
-        newest = await self._store.audit(org, None, 1)
-        found = await self._store.org(org)
+        newest = await self._store.read(reads.Select(AuditRow, (("org", org),), ("-seq",), None, 1))
+        found = await self._store.read(reads.Row(Org, org))
         if found is None:
             raise OrgNotFound(f"there is no org {org!r}", org=org)
         verification, count, before = Verification(self.chain, found), 0, found.audit_seq + 1
         if newest and newest[0].seq > found.audit_seq:
             # Looked at before the org was, so it can't be one that has come since: nobody has recorded it.
             verification.first_bad = before
-        while page := await self._store.audit(org, before, _PAGE):
+        while page := await self._store.read(reads.Select(AuditRow, (("org", org),), ("-seq",), before, _PAGE)):
             verification.look_at(page)
             count, before = count + len(page), page[-1].seq
         first_bad = verification.finish()

@@ -17,6 +17,7 @@ from holdfast.engine.executions.bury_unread import Bury
 from holdfast.errors import ExecutionOpen, NoWorker, QueryFailed, UnknownQuery
 from holdfast.model.events import HistoryEvent, SignalReceived
 from holdfast.model.executions import DeadLetter, Execution
+from holdfast.store import reads
 
 if TYPE_CHECKING:
     from holdfast.engine.facade import LocalEngine
@@ -74,7 +75,9 @@ class Mailboxes:
         return _NUMBERS.decode(await self._engine.queries.ask(request, execution))
 
     async def _dead(self, execution: Execution, limit: int, now: int) -> MailboxAnswer:
-        letters = await self._store.dead_letters(execution.org, execution.id, self._engine.config.limits.page_size)
+        letters = await self._store.read(
+            reads.DeadLetters(execution.org, execution.id, self._engine.config.limits.page_size)
+        )
         oldest = letters[::-1]
         return MailboxAnswer(
             workflow_execution_id=execution.id,
@@ -87,7 +90,9 @@ class Mailboxes:
         wanted, found = set(seqs), list[HistoryEvent]()
         after = min(wanted, default=0) - 1
         while wanted:
-            page = await self._store.history(execution.org, execution.id, after, PAGE, (SignalReceived.TYPE,))
+            page = await self._store.read(
+                reads.History(execution.org, execution.id, after, PAGE, (SignalReceived.TYPE,))
+            )
             found += [event for event in page if event.seq in wanted]
             wanted.difference_update(event.seq for event in page)
             if len(page) < PAGE:
@@ -96,7 +101,7 @@ class Mailboxes:
         return found
 
     async def _signals(self, execution: Execution, after: int) -> list[HistoryEvent]:
-        return await self._store.history(execution.org, execution.id, after, None, (SignalReceived.TYPE,))
+        return await self._store.read(reads.History(execution.org, execution.id, after, None, (SignalReceived.TYPE,)))
 
 
 def _unread(event: HistoryEvent, now: int) -> UnreadSignal:

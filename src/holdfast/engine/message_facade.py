@@ -27,6 +27,7 @@ from holdfast.model.messages import (
     SubscriptionRow,
 )
 from holdfast.model.names import check_name
+from holdfast.store import reads
 
 if TYPE_CHECKING:
     from holdfast.engine.facade import LocalEngine
@@ -136,7 +137,7 @@ class LocalMessages:
         # Wait first, look second: an end between the two is then seen by one of them.
         waiter = self.deliveries.wait(number, asyncio.get_running_loop())
         try:
-            found = await self._store.delivery(org, number)
+            found = await self._store.read(reads.Delivery(org, number))
             if found is None or found.done_at is not None:
                 return found
             if self._paging is None or self._paging.done():
@@ -156,7 +157,7 @@ class LocalMessages:
     async def look_around(self) -> None:
         """Deliveries that another process has ended."""
         for number in self.deliveries.awaited:
-            found = await self._store.delivery(None, number)
+            found = await self._store.read(reads.Delivery(None, number))
             if found is None:
                 self.deliveries.gone(number)
             elif found.done_at is not None:
@@ -170,17 +171,17 @@ class LocalMessages:
 
     async def promises(self, org: str, execution_id: str) -> list[PromiseRow]:
         check_name(execution_id, "workflow_execution_id")
-        return await self._store.promises(org, execution_id)
+        return await self._store.read(reads.Promises(org, execution_id))
 
     async def waits(self, org: str, execution_id: str) -> list[SubscriptionRow]:
         check_name(execution_id, "workflow_execution_id")
-        return await self._store.waits(org, execution_id)
+        return await self._store.read(reads.Waits(org, execution_id))
 
     async def waits_of_key(
         self, org: str, key: str, limit: int = 100, kind: SubscriptionKind = SubscriptionKind.EVENT
     ) -> list[SubscriptionRow]:
         check_name(key, "key")
-        return await self._store.waits_of_key(org, kind, key, self._page(limit))
+        return await self._store.read(reads.WaitsOfKey(org, kind, key, self._page(limit)))
 
     async def events(
         self, org: str, key: str | None = None, before: int | None = None, limit: int = 100
@@ -189,7 +190,7 @@ class LocalMessages:
             check_name(key, "key")
         if before is not None:
             check_number(before, "before")
-        return await self._store.published(org, key, before, self._page(limit))
+        return await self._store.read(reads.Published(org, key, before, self._page(limit)))
 
     async def dead_events(
         self, org: str, key: str | None = None, before: int | None = None, limit: int = 100
@@ -198,24 +199,26 @@ class LocalMessages:
             check_name(key, "key")
         if before is not None:
             check_number(before, "before")
-        return await self._store.dead_events(org, key, before, self._page(limit))
+        return await self._store.read(
+            reads.Select(DeadEvent, (("org", org), ("key", key)), ("-id",), before, self._page(limit))
+        )
 
     async def event(self, org: str, event_id: int) -> PublishedRow | DeadEvent:
         check_number(event_id, "event_id")
-        found = await self._store.published(org, None, event_id + 1, 1)
+        found = await self._store.read(reads.Published(org, None, event_id + 1, 1))
         if not found or found[0].id != event_id:
             return await self._dead_event(org, event_id, "event")
         return found[0]
 
     async def _dead_event(self, org: str, event_id: int, what: str) -> DeadEvent:
-        found = await self._store.dead_events(org, None, event_id + 1, 1)
-        if not found or found[0].id != event_id:
+        found = await self._store.read(reads.Row(DeadEvent, event_id, org))
+        if found is None:
             raise no_event(event_id, what)
-        return found[0]
+        return found
 
     async def event_key(self, org: str, key: str) -> EventKeyRow:
         check_name(key, "key")
-        return await self._store.event_key(org, key)
+        return await self._store.read(reads.Row(EventKeyRow, (org, key))) or EventKeyRow(org=org, key=key)
 
     async def replay_dead_event(self, request: ms.ReplayDeadEvent) -> ms.PublishAnswer:
         check_number(request.event_id, "event_id")

@@ -11,6 +11,7 @@ from holdfast.engine.rules.rebuilding import Prefix
 from holdfast.errors import ExecutionNotFound
 from holdfast.model.events import ChildStarted, EventBody, HistoryEvent
 from holdfast.model.executions import Execution
+from holdfast.store import reads
 from holdfast.store.protocol import Store
 
 ChoosePoint = Callable[[list[HistoryEvent], Execution], int]
@@ -33,7 +34,7 @@ class Past(msgspec.Struct, frozen=True, kw_only=True):
 
 async def read_past(store: Store, org: str, execution_id: str, choose: ChoosePoint) -> Past:
     head = await _head(store, org, execution_id)
-    history = await store.history(org, execution_id) if head is not None else []
+    history = await store.read(reads.History(org, execution_id)) if head is not None else []
     if head is None or not _is_whole(history, head):
         # Retention may remove it between the two reads.
         raise ExecutionNotFound(
@@ -50,7 +51,7 @@ async def read_past(store: Store, org: str, execution_id: str, choose: ChoosePoi
         if child is None:
             continue
         if not child.is_open:
-            last = (await store.last_events(org, [child.id])).get(child.id)
+            last = (await store.read(reads.LastEvents(org, [child.id]))).get(child.id)
             if last is None:
                 continue
             ends[number] = last.body
@@ -73,7 +74,7 @@ def _is_whole(history: list[HistoryEvent], head: Execution) -> bool:
 
 
 async def _head(store: Store, org: str, execution_id: str) -> Execution | None:
-    return (await store.executions(org, [execution_id])).get(execution_id)
+    return (await store.read(reads.Executions(org, [execution_id]))).get(execution_id)
 
 
 async def _last_run(store: Store, org: str, parent_id: str, started: ChildStarted) -> Execution | None:
@@ -84,6 +85,6 @@ async def _last_run(store: Store, org: str, parent_id: str, started: ChildStarte
         head = await _head(store, org, head.successor)
     if head is not None:
         return head
-    found = await store.execution_by_workflow_id(org, started.workflow_id or started.child_execution_id)
+    found = await store.read(reads.ExecutionByWorkflowId(org, started.workflow_id or started.child_execution_id))
     is_child = found is not None and (found.parent_id, found.child_no) == (parent_id, started.child_no)
     return found if is_child else None

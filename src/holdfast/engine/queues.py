@@ -40,6 +40,7 @@ from holdfast.errors import WorkerDraining, WorkerNotFound
 from holdfast.model.executions import DefinitionRow, WorkerRow
 from holdfast.model.keys import Role
 from holdfast.model.pauses import Pausable, Pause, PauseMode
+from holdfast.store import reads
 from holdfast.store.protocol import LoadPlan, Store
 
 MOST_QUEUES = 10_000
@@ -140,23 +141,25 @@ class Queues:
     async def refresh(self) -> None:
         """One after another: an older answer must not replace a newer one."""
         async with self._reading:
-            self._desk.obey(await self._store.pauses())
+            self._desk.obey(await self._store.read(reads.Select(Pause)))
 
     @answers(ListDefinitions)
     async def definitions(self, request: ListDefinitions) -> DefinitionList:
-        rows = await self._store.definitions(request.org, request.limit)
+        rows = await self._store.read(reads.Definitions(request.org, request.limit))
         return DefinitionList(definitions=tuple(map(_definition, rows)))
 
     @answers(ListWorkers)
     async def workers(self, request: ListWorkers) -> WorkerList:
-        rows = await self._store.workers(request.org, request.limit)
+        rows = await self._store.read(
+            reads.Select(WorkerRow, (("org", request.org),), ("-started_at", "id"), limit=request.limit)
+        )
         paused = await self._paused(request.org, Pausable.WORKER)
         return WorkerList(workers=tuple(_worker(row, paused.get(row.id)) for row in rows))
 
     @answers(ListQueues)
     async def queues(self, request: ListQueues) -> QueueList:
         org = request.org
-        backlog = await self._store.backlog(self._store.clock(), MOST_QUEUES)
+        backlog = await self._store.read(reads.Backlogs(self._store.clock(), MOST_QUEUES))
         turns = {depth.queue: depth for depth in backlog.turns if depth.org == org}
         tasks = {depth.queue: depth for depth in backlog.tasks if depth.org == org}
         paused = await self._paused(org, Pausable.QUEUE)
@@ -176,7 +179,11 @@ class Queues:
         return QueueList(queues=tuple(found[: request.limit]))
 
     async def _paused(self, org: str, what: Pausable) -> dict[str, Pause]:
-        return {pause.name: pause for pause in await self._store.pauses() if (pause.org, pause.what) == (org, what)}
+        return {
+            pause.name: pause
+            for pause in await self._store.read(reads.Select(Pause))
+            if (pause.org, pause.what) == (org, what)
+        }
 
 
 def pause_info(pause: Pause | None) -> PauseInfo | None:

@@ -13,14 +13,15 @@ from holdfast.engine.upkeep.repair import Repair, Repaired, RepairExecution
 from holdfast.engine.upkeep.run_due import RunDue
 from holdfast.model import events as e
 from holdfast.model.executions import Status
-from holdfast.store.looks import ExecutionQuery, Inconsistency
+from holdfast.store import reads
+from holdfast.store.looks import Inconsistency
 from holdfast.store.protocol import Store
 
 PAGE = 1_000
 
 
 async def recover(queue: OperationQueue, store: Store, org: str) -> RecoveryReport:
-    counts = await store.count_executions(org)
+    counts = await store.read(reads.CountExecutions(org))
     timers = sessions = turns = tasks = 0
     more = True
     while more:
@@ -30,8 +31,8 @@ async def recover(queue: OperationQueue, store: Store, org: str) -> RecoveryRepo
         turns += due.turns_reclaimed
         tasks += due.tasks_reclaimed
         more = due.more
-    repaired = [await _repair(queue, store, org, found) for found in await store.inconsistencies(org, PAGE)]
-    stuck = await store.list_executions(ExecutionQuery(org=org, statuses=(Status.STUCK,), limit=PAGE))
+    repaired = [await _repair(queue, store, org, found) for found in await store.read(reads.Inconsistencies(org, PAGE))]
+    stuck = await store.read(reads.ListExecutions(org=org, statuses=(Status.STUCK,), limit=PAGE))
     return RecoveryReport(
         open_executions=sum(number for status, number in counts.items() if status.is_open),
         sessions_expired=sessions,
@@ -48,7 +49,7 @@ async def recover(queue: OperationQueue, store: Store, org: str) -> RecoveryRepo
 
 
 async def _repair(queue: OperationQueue, store: Store, org: str, found: Inconsistency) -> Repaired:
-    history = await store.history(org, found.execution_id)
+    history = await store.read(reads.History(org, found.execution_id))
     bodies = [event.body for event in history]
     scheduled = {body.task_no: body for body in bodies if isinstance(body, e.TaskScheduled)}
     waits = {body.wait_no: body for body in bodies if isinstance(body, e.WaitStarted)}

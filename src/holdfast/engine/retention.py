@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.engine.upkeep.remove_closed import EVENTS_AT_ONCE, Clear, Over, RemoveClosed
 from holdfast.model.values import MICRO
+from holdfast.store import reads
 
 if TYPE_CHECKING:
     from holdfast.engine.facade import LocalEngine
@@ -32,20 +33,20 @@ class Retention:
     async def page(self) -> bool:
         """Remove a page of what was left behind, or those of the next page that are due; whether there is more."""
         engine, keep_s = self._engine, self._engine.config.closed_retention_s
-        if await engine.store.has_remains():
+        if await engine.store.read(reads.HasRemains()):
             await engine.queue.submit(Clear(None))
             return True
         if keep_s is None:
             return False
         before = engine.store.clock() - int(max(keep_s, 0.0) * MICRO)
-        page = await engine.store.closed_page(before, self._after, PAGE)
+        page = await engine.store.read(reads.ClosedExecutions(before, self._after, PAGE))
         for ids in _portions(page.executions):
             self._removed += await engine.queue.submit(RemoveClosed(Over(ids, before)))
         self._after = page.after or ""
         if page.after is None and self._removed:
             log.info("removed %s executions that were closed more than %g s ago", f"{self._removed:,}", keep_s)
             self._removed = 0
-        return page.after is not None or await engine.store.has_remains()
+        return page.after is not None or await engine.store.read(reads.HasRemains())
 
 
 def _portions(found: Iterable[tuple[str, int]]) -> Iterator[tuple[str, ...]]:

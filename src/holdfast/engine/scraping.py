@@ -15,6 +15,7 @@ from typing import Protocol
 from holdfast.engine.facade import LocalEngine
 from holdfast.errors import HoldfastError
 from holdfast.model.values import MICRO
+from holdfast.store import reads
 from holdfast.store.looks import Backlog, QueueDepth
 from holdfast.store.protocol import Store
 from holdfast.telemetry.meters import Meters
@@ -90,7 +91,7 @@ class MetricsPage:
         began_at = time.monotonic()
         try:
             async with asyncio.timeout(PATIENCE_S):
-                backlog = await self._store.backlog(self._store.clock(), self._most)
+                backlog = await self._store.read(reads.Backlogs(self._store.clock(), self._most))
         except (HoldfastError, TimeoutError) as error:
             log.warning("what waits in queues could not be read: %s", error)
             self._up.value = 0

@@ -21,7 +21,7 @@ from holdfast.model.executions import Execution, Status
 from holdfast.model.names import check_name, check_priority, check_text
 from holdfast.model.standalone import KIND_TAG, PREFIX, TASK_WORKFLOW, is_reserved
 from holdfast.model.values import NULL, TEN_YEARS_S, RetryPolicy
-from holdfast.store.looks import ExecutionQuery
+from holdfast.store import reads
 from holdfast.telemetry.traces import stamped
 
 if TYPE_CHECKING:
@@ -80,9 +80,9 @@ class LocalTasks:
     async def _found(self, org: str, task_id: str) -> Execution:
         """By its execution id or its task id; anything else is no task, whatever it is."""
         check_name(task_id, "task_id")
-        found = (await self._store.executions(org, [task_id])).get(task_id)
+        found = (await self._store.read(reads.Executions(org, [task_id]))).get(task_id)
         if found is None:
-            found = await self._store.execution_by_workflow_id(org, task_id)
+            found = await self._store.read(reads.ExecutionByWorkflowId(org, task_id))
         if found is None or not is_task(found, org):
             raise no_task(task_id, org)
         return found
@@ -102,8 +102,8 @@ class LocalTasks:
         if not found:
             return ()
         org, under_way = found[0].org, [execution.id for execution in found if execution.open_tasks]
-        rows = await self._store.tasks_of(org, under_way) if under_way else {}
-        events = await self._store.events_of(org, [execution.id for execution in found], TOLD_BY)
+        rows = await self._store.read(reads.TasksOf(org, under_way)) if under_way else {}
+        events = await self._store.read(reads.EventsOf(org, [execution.id for execution in found], TOLD_BY))
         return [
             picture(execution, events[execution.id], next(iter(rows.get(execution.id, ())), None))
             if execution.id in events
@@ -112,7 +112,7 @@ class LocalTasks:
         ]
 
     async def _events(self, org: str, execution_id: str) -> list[e.HistoryEvent]:
-        events = await self._store.history(org, execution_id, types=TOLD_BY)
+        events = await self._store.read(reads.History(org, execution_id, types=TOLD_BY))
         if not events:
             raise no_task(execution_id, org)  # removed since it was found
         return events
@@ -154,7 +154,7 @@ class LocalTasks:
         before, left, size = cursors.read(request), LOOKED_AT, request.limit
         items: list[tk.StandaloneTask] = []
         while True:
-            found = await self._store.list_executions(_query(request, before, size + 1))
+            found = await self._store.read(_query(request, before, size + 1))
             tasks = await self._look_at(found[:size])
             for execution, task in zip(found, tasks, strict=False):
                 before = execution.id
@@ -180,12 +180,12 @@ def _check_retry(policy: RetryPolicy) -> None:
         check_text(name, "non_retryable")
 
 
-def _query(request: tk.ListTasks, before: str | None, limit: int) -> ExecutionQuery:
+def _query(request: tk.ListTasks, before: str | None, limit: int) -> reads.ListExecutions:
     statuses = set(request.statuses)
     if statuses & UNDER_WAY:
         statuses |= UNDER_WAY
     kind = () if request.kind is None else ((KIND_TAG, request.kind),)
-    return ExecutionQuery(
+    return reads.ListExecutions(
         org=request.org,
         statuses=tuple(sorted(statuses)),
         kinds=(TASK_WORKFLOW,),

@@ -20,6 +20,7 @@ from holdfast.model.executions import Execution, OutputRow, TaskRow
 from holdfast.model.names import check_name
 from holdfast.model.standalone import TASK_NO, TASK_WORKFLOW
 from holdfast.model.values import Failure
+from holdfast.store import reads
 from holdfast.store.protocol import Changes, Store, TaskKey
 
 REMEMBERED = 256
@@ -174,8 +175,8 @@ class TaskFeeds:
 
     async def page(self, org: str, execution_id: str, task_no: int, after: int, limit: int) -> OutputPage:
         key = _checked(execution_id, task_no, after)
-        found = await self._store.task_output(org, *key, after, limit + 1)
-        if not found and await self._store.task(org, *key) is None:
+        found = await self._store.read(reads.TaskOutput(org, *key, after, limit + 1))
+        if not found and await self._store.read(reads.Task(org, *key)) is None:
             await self._end_of(org, key)
         return OutputPage(tuple(found[:limit]), len(found) > limit)
 
@@ -190,7 +191,7 @@ class TaskFeeds:
                 await self._refresh(feed, key)
                 chunks = feed.after(watcher.after)
                 if chunks is None:
-                    chunks = await self._store.task_output(org, *key, watcher.after, PAGE)
+                    chunks = await self._store.read(reads.TaskOutput(org, *key, watcher.after, PAGE))
                 news = watcher.hear(chunks, feed.row)
                 shown = not feed.more and (watcher.after >= feed.last_seq or not chunks)
                 if shown and feed.row is not None:
@@ -220,8 +221,8 @@ class TaskFeeds:
             feed.stale = False
             try:
                 # In this order: all that a task has said is there before its row is gone.
-                row = await self._store.task(feed.org, *key)
-                chunks = await self._store.task_output(feed.org, *key, feed.last_seq, PAGE)
+                row = await self._store.read(reads.Task(feed.org, *key))
+                chunks = await self._store.read(reads.TaskOutput(feed.org, *key, feed.last_seq, PAGE))
                 if row is None and feed.end is None:
                     feed.end = await self._end_of(feed.org, key)
             except BaseException:
@@ -238,7 +239,7 @@ class TaskFeeds:
         """How a task without a row ended; None if it has not, as the task of a standalone one before it has begun.
         Raises ExecutionNotFound, TaskNotFound."""
         execution_id, task_no = key
-        found = (await self._store.executions(org, [execution_id])).get(execution_id)
+        found = (await self._store.read(reads.Executions(org, [execution_id]))).get(execution_id)
         if found is None:
             raise ExecutionNotFound(
                 f"no execution {execution_id!r} in org {org!r}: check the id; list_workflows() shows what there is",
@@ -246,7 +247,7 @@ class TaskFeeds:
             )
         known, after = False, 0
         while True:
-            events = await self._store.history(org, execution_id, after, HISTORY_PAGE, _PAST)
+            events = await self._store.read(reads.History(org, execution_id, after, HISTORY_PAGE, _PAST))
             for event in events:
                 if getattr(event.body, "task_no", None) == task_no:
                     known = True

@@ -13,6 +13,7 @@ from holdfast.contract.calls import RequestUpdate, UpdateOutcome, UpdateStatus, 
 from holdfast.errors import ExecutionClosed, ExecutionNotFound, RequestMismatch, UpdateNotFound
 from holdfast.model import events as e
 from holdfast.model.values import NULL, Failure, Payload
+from holdfast.store import reads
 from holdfast.store.protocol import Store
 
 WATCHED = (
@@ -112,12 +113,12 @@ class Updates:
         watch = Watch(org, update_id, after, wait_for, asyncio.get_running_loop().create_future())
         self._watches.setdefault(execution_id, []).append(watch)
         try:
-            watch.show(await self._store.history(org, execution_id, after, types=WATCHED))
+            watch.show(await self._store.read(reads.History(org, execution_id, after, types=WATCHED)))
             if watch.status is not None:
                 await watch.done
                 if not watch.reached:
                     # Closed, as a commit of this process says; what others had committed before it may be new here.
-                    watch.show(await self._store.history(org, execution_id, after, types=WATCHED))
+                    watch.show(await self._store.read(reads.History(org, execution_id, after, types=WATCHED)))
         finally:
             self._forget(execution_id, watch)
             if watch.done.done() and not watch.done.cancelled():
@@ -133,7 +134,7 @@ class Updates:
                 del self._watches[execution_id]
 
     async def _not_found(self, org: str, execution_id: str, update_id: str) -> UpdateOutcome:
-        if not await self._store.executions(org, [execution_id]):
+        if not await self._store.read(reads.Executions(org, [execution_id])):
             raise ExecutionNotFound(
                 f"no execution {execution_id!r} in org {org!r}: check the id; list_workflows() shows what there is",
                 execution_id=execution_id,
@@ -147,7 +148,7 @@ class Updates:
     async def requested(self, request: RequestUpdate, update_id: str) -> UpdateTicket | None:
         """The same update of the same execution, if it was asked for before."""
         org, execution_id = request.org, request.workflow_execution_id
-        for event in await self._store.history(org, execution_id, types=(e.UpdateRequested.TYPE,)):
+        for event in await self._store.read(reads.History(org, execution_id, types=(e.UpdateRequested.TYPE,))):
             body = event.body
             if isinstance(body, e.UpdateRequested) and body.update_id == update_id:
                 if (body.update_name, bytes(body.input)) != (request.update_name, bytes(request.input)):
@@ -172,7 +173,7 @@ class Updates:
     async def look_around(self) -> None:
         """Other processes have written: read on, where a watched execution has got events."""
         for org in {watch.org for watches in self._watches.values() for watch in watches}:
-            heads = await self._store.executions(org, list(self._watches))
+            heads = await self._store.read(reads.Executions(org, list(self._watches)))
             for head in heads.values():
                 await self._read_on(org, head.id, head.last_seq)
 
@@ -180,7 +181,7 @@ class Updates:
         seen = min((watch.seen for watch in self._watches.get(execution_id, ())), default=last_seq)
         if last_seq <= seen:
             return
-        events = await self._store.history(org, execution_id, seen, types=WATCHED)
+        events = await self._store.read(reads.History(org, execution_id, seen, types=WATCHED))
         for watch in self._watches.get(execution_id, ()):
             watch.show(events)
             watch.seen = max(watch.seen, last_seq)

@@ -20,6 +20,7 @@ from holdfast.engine.workers.replace import Replace
 from holdfast.engine.workers.unregister import Unregister, UnregisterWorker
 from holdfast.errors import NOT_NOW, EngineStopped, SessionLost
 from holdfast.model.events import HistoryEvent
+from holdfast.store import reads
 
 if TYPE_CHECKING:
     from holdfast.engine.facade import LocalEngine
@@ -114,4 +115,4 @@ class LocalWorkers:
     async def history(
         self, org: str, execution_id: str, after: int = 0, limit: int | None = None
     ) -> list[HistoryEvent]:
-        return await self._engine.store.history(org, execution_id, after, limit)
+        return await self._engine.store.read(reads.History(org, execution_id, after, limit))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from holdfast.store.looks import ExecutionQuery
+from holdfast.store.reads import ListExecutions
 
 AFTER_ALL_IDS: Final = "\U0010ffff"
 _BEFORE_ALL_IDS: Final = ""
@@ -12,7 +12,7 @@ _BEFORE_ALL_IDS: Final = ""
 _ASTRAY_MS: Final = 60_000
 
 
-def id_span(query: ExecutionQuery) -> tuple[str, str]:
+def id_span(query: ListExecutions) -> tuple[str, str]:
     """The ids to walk: from the first to before the second."""
     first, last = _BEFORE_ALL_IDS, query.before if query.before is not None else AFTER_ALL_IDS
     if query.workflow_id is None and query.created_from is not None:

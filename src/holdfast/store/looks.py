@@ -1,26 +1,8 @@
-"""What a store is asked outside of transactions, and answers, beyond plain rows."""
+"""What a store answers outside of transactions, beyond rows."""
 
 from __future__ import annotations
 
 import msgspec
-
-from holdfast.model.executions import Status
-
-
-class ExecutionQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of executions, newest first, strictly older than `before` (an execution id). All of the `metadata` pairs
-    must be there."""
-
-    org: str
-    statuses: tuple[Status, ...] = ()
-    kinds: tuple[str, ...] = ()
-    workflow_id: str | None = None
-    queue: str | None = None
-    metadata: tuple[tuple[str, str], ...] = ()
-    created_from: int | None = None
-    created_before: int | None = None
-    before: str | None = None
-    limit: int = 100
 
 
 class Inconsistency(msgspec.Struct, frozen=True, kw_only=True):

@@ -139,47 +139,6 @@ def key_and_org(row: Row) -> tuple[ApiKey, Org]:
     return keys.from_row(row[width:]), orgs.from_row(row[:width])
 
 
-class Select(msgspec.Struct, Generic[T], frozen=True):
-    """Ask for rows of a plain table: those with these values, in an order, after a value of its first column.
-
-    `order` are names of columns, with a minus for the largest first; by default the key.
-    """
-
-    record: type[T]
-    where: tuple[tuple[str, Any], ...] = ()
-    order: tuple[str, ...] = ()
-    after: Any = None
-    limit: int | None = None
-
-    @property
-    def table(self) -> PlainTable[T]:
-        return TABLES[self.record]
-
-    @property
-    def columns(self) -> tuple[tuple[str, bool], ...]:
-        """What to order by, and whether the largest comes first."""
-        names = self.order or self.table.spec.key
-        return tuple((name.removeprefix("-"), name.startswith("-")) for name in names)
-
-    def statement(self, mark: Callable[[int, str], str]) -> str:
-        """Its SQL; `mark` is how the store writes a parameter, by number and type. Names are those of columns only."""
-        types = {column.name: column.type for column in self.table.columns}
-        first, falling = self.columns[0]
-        tests = [f"{name} = {mark(at, types[name])}" for at, (name, _) in enumerate(self.where, 1)]
-        if self.after is not None:
-            tests.append(f"{first} {'<' if falling else '>'} {mark(len(tests) + 1, types[first])}")
-        text = f"SELECT {', '.join(types)} FROM {self.table.spec.name}"  # noqa: S608 - our own names
-        text += f" WHERE {' AND '.join(tests)}" if tests else ""
-        text += f" ORDER BY {', '.join(name + ' DESC' * down for name, down in self.columns)}"
-        return text + (f" LIMIT {mark(len(tests) + 1, 'bigint')}" if self.limit is not None else "")
-
-    @property
-    def values(self) -> list[Any]:
-        """The parameters of the statement."""
-        given = [value.value if isinstance(value, Enum) else value for _, value in self.where]
-        return given + [value for value in (self.after, self.limit) if value is not None]
-
-
 OF_EXECUTION: Final = (
     "holdfast_ready",
     "holdfast_tasks",

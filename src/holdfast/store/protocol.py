@@ -24,28 +24,21 @@ from msgspec import field
 from holdfast.model.events import HistoryEvent, SignalReceived
 from holdfast.model.executions import (
     DeadLetter,
-    DefinitionRow,
     Execution,
     OutputRow,
-    Status,
     TaskRow,
     TimerRow,
-    WorkerRow,
 )
-from holdfast.model.keys import ApiKey, AuditRow, Org
 from holdfast.model.messages import (
-    DeadEvent,
     DeliveryRow,
-    EventKeyRow,
     PromiseRow,
     PublishedRow,
     SubscriptionKind,
     SubscriptionRow,
 )
-from holdfast.model.pauses import Pause
 from holdfast.model.records import table_of
-from holdfast.store.closed_pages import ClosedPage
-from holdfast.store.looks import Backlog, ExecutionQuery, Inconsistency, Vitals
+from holdfast.store.looks import Vitals
+from holdfast.store.reads import Query
 
 R = TypeVar("R")
 Clock = Callable[[], int]
@@ -414,150 +407,12 @@ class Store(Protocol):
         False where the writer does not need that loop, or it could not be done."""
         ...
 
-    # --- reads ---
-
-    async def executions(self, org: str, ids: Sequence[str]) -> dict[str, Execution]: ...
-
-    async def execution_by_workflow_id(self, org: str, workflow_id: str) -> Execution | None: ...
-
-    async def history(
-        self, org: str, execution_id: str, after: int = 0, limit: int | None = None, types: Sequence[str] = ()
-    ) -> list[HistoryEvent]:
-        """Events after a number, in order; only those of these types, if any are named."""
-        ...
-
-    async def last_events(self, org: str, ids: Sequence[str]) -> dict[str, HistoryEvent]:
-        """The last event of each: for a closed execution, how it ended."""
-        ...
-
-    async def events_of(self, org: str, ids: Sequence[str], types: Sequence[str]) -> dict[str, list[HistoryEvent]]:
-        """The events of these types in several histories, each in order. One statement, however many."""
-        ...
-
-    async def list_executions(self, query: ExecutionQuery) -> list[Execution]: ...
-
-    async def count_executions(self, org: str) -> dict[Status, int]: ...
-
-    async def tasks(self, org: str, execution_id: str) -> list[TaskRow]: ...
-
-    async def tasks_of(self, org: str, ids: Sequence[str]) -> dict[str, list[TaskRow]]: ...
-
-    async def task(self, org: str, execution_id: str, task_no: int) -> TaskRow | None:
-        """One task, unless it is finished."""
-        ...
-
-    async def task_output(self, org: str, execution_id: str, task_no: int, after: int, limit: int) -> list[OutputRow]:
-        """What is kept of what a task has said after a number, in order."""
-        ...
-
-    async def timers(self, org: str, execution_id: str) -> list[TimerRow]: ...
-
-    async def dead_letters(self, org: str, execution_id: str | None = None, limit: int = 100) -> list[DeadLetter]:
-        """The newest first, without those that are settled."""
-        ...
-
-    async def promises(self, org: str, execution_id: str) -> list[PromiseRow]: ...
-
-    async def waits(self, org: str, execution_id: str) -> list[SubscriptionRow]:
-        """What an execution waits for that may be published, thrown or sent."""
-        ...
-
-    async def waits_of_key(self, org: str, kind: SubscriptionKind, key: str, limit: int) -> list[SubscriptionRow]:
-        """The longest waiting first."""
-        ...
-
-    async def published(self, org: str, key: str | None, before: int | None, limit: int) -> list[PublishedRow]:
-        """Kept events, the newest first, with numbers below `before`."""
-        ...
-
-    async def dead_events(self, org: str, key: str | None, before: int | None, limit: int) -> list[DeadEvent]:
-        """Events nobody has got, the newest first."""
-        ...
-
-    async def event_key(self, org: str, key: str) -> EventKeyRow:
-        """How many events of a key are kept, and how many were too many."""
-        ...
-
-    async def delivery(self, org: str | None, number: int) -> DeliveryRow | None:
-        """An event or broadcast that many waited for; None once it is forgotten, or if one page was enough."""
-        ...
-
-    async def key_by_hash(self, key_hash: str) -> tuple[ApiKey, Org] | None:
-        """The key that has this hash, or had it before its last rotation, and its org."""
-        ...
-
-    async def key(self, org: str, key_id: str) -> ApiKey | None: ...
-
-    async def keys(self, org: str, before: str | None, limit: int) -> list[ApiKey]:
-        """The newest first, with ids below `before`."""
-        ...
-
-    async def any_keys(self) -> bool:
-        """Whether there is a key, in any org and in any state."""
-        ...
-
-    async def org(self, slug: str) -> Org | None: ...
-
-    async def orgs(self, after: str, limit: int) -> list[Org]:
-        """In the order of their slugs, after one."""
-        ...
-
-    async def audit(self, org: str, before: int | None, limit: int) -> list[AuditRow]:
-        """The newest first, with numbers below `before`."""
-        ...
-
-    async def definitions(self, org: str, limit: int) -> list[DefinitionRow]:
-        """What workers have registered, by kind, the version registered last first, without the engine's own kinds
-        (model.standalone)."""
-        ...
-
-    async def workers(self, org: str, limit: int) -> list[WorkerRow]:
-        """The sessions of an org, the youngest first."""
-        ...
-
-    async def deletions(self) -> list[tuple[str, int]]:
-        """Orgs that are being removed, and since when."""
-        ...
-
-    async def holds_any(self, org: str) -> bool:
-        """Whether there are rows of an org, besides its name and its record of acts."""
-        ...
-
-    async def closed_page(self, before: int, after: str, limit: int) -> ClosedPage:
-        """Of the next `limit` executions after a place that were closed before this instant, those without open
-        children: the ones closed first come first. The first page is after ''."""
-        ...
-
-    async def has_remains(self) -> bool:
-        """Whether there are events of executions that were removed."""
-        ...
-
-    async def pauses(self) -> list[Pause]:
-        """Everything that is paused, in all orgs: by org, kind and name."""
-        ...
-
-    async def next_due_at(self, after: int) -> int | None:
-        """The earliest `fire_at` of a timer, `due_at` or `not_before_at` of a task, `not_before_at` of a ready row,
-        `sent_at` of a delivery that is not done.
-
-        A `not_before_at` that was over at `after`, or whose row is leased, does not count: that waits for a worker.
-        """
-        ...
-
-    async def news_for(self, worker: str) -> list[tuple[str, int]]:
-        """Executions leased by this session that got events it has not been told of: (execution id, last_seq)."""
-        ...
-
-    async def backlog(self, now: int, most: int) -> Backlog:
-        """What waits in all orgs, with at most so many queues and orgs."""
+    async def read(self, query: Query[R]) -> R:
+        """The answer to a question (`store.reads`), from a snapshot of what is committed."""
         ...
 
     def vitals(self) -> Vitals:
         """How it is doing now; asks nobody."""
-        ...
-
-    async def inconsistencies(self, org: str, limit: int) -> list[Inconsistency]:
-        """Open executions that wait for rows which do not exist, or have unread events and no ready row."""
         ...
 
     async def changed_elsewhere(self) -> bool:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
-from holdfast.model.events import HistoryEvent
 from holdfast.store.protocol import Batch, BatchSource, Store
+from holdfast.store.reads import History, Query
+
+T = TypeVar("T")
 
 
 class WatchedStore:
-    """Another store with a witness. Everything but `open`, `wake` and `history` is the other store's own.
+    """Another store with a witness. Everything but `open`, `wake` and `read` is the other store's own.
 
     The engine wakes its store for every operation, and the writer takes batches until there are none. So when a take
     comes back empty, everything that was handed in before it is answered; the news of it reaches the loop after the
@@ -41,13 +43,14 @@ class WatchedStore:
             self._handed_in += 1
         self._store.wake()
 
-    async def history(self, *args: Any, **options: Any) -> list[HistoryEvent]:
-        """Counted: a worker that rebuilds a program waits for nothing else."""
-        self._reads += 1
+    async def read(self, query: Query[T]) -> T:
+        """Histories are counted: a worker that rebuilds a program waits for nothing else."""
+        counted = isinstance(query, History)
+        self._reads += counted
         try:
-            return await self._store.history(*args, **options)
+            return await self._store.read(query)
         finally:
-            self._reads -= 1
+            self._reads -= counted
             self._tell()
 
     @property

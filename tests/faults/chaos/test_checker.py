@@ -19,6 +19,7 @@ from holdfast.model import events as e
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import State
 from holdfast.model.values import Failure
+from holdfast.store import reads
 from holdfast.testing.invariants import Record, read
 from holdfast.testing.simulation import programs
 from holdfast.testing.simulation.programs import ATTEMPTS
@@ -46,7 +47,7 @@ async def sound(tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPat
         records = await read(engine.storage)
         for record in records[:3]:
             await caller.give("read", execution_id=record.head.id)
-        dead = await engine.storage.dead_letters("default", limit=1_000)
+        dead = await engine.storage.read(reads.DeadLetters("default", limit=1_000))
     return Run(
         records=records,
         before=[records],
@@ -84,7 +85,7 @@ async def _call_all(caller: Caller, engine: Engine) -> None:
 
 
 async def _waits(engine: Engine, key: str, kind: str) -> bool:
-    head = (await engine.storage.executions("default", [key]))[key]
+    head = (await engine.storage.read(reads.Executions("default", [key])))[key]
     return any(wait.kind == kind for wait in head.waiting_for)
 
 

@@ -14,7 +14,7 @@ import asyncpg
 from holdfast.assembly import open_store
 from holdfast.errors import StorageError, Unavailable
 from holdfast.model.executions import Execution
-from holdfast.store.looks import ExecutionQuery
+from holdfast.store import reads
 from holdfast.store.protocol import Store
 from holdfast.testing.invariants import Record, Violation
 from holdfast.testing.invariants.commands import check_commands
@@ -153,7 +153,7 @@ class Watcher:
     async def _read_some(self, store: Store) -> list[Record]:
         """The newest. Each is judged alone: others move while it is read."""
         found = []
-        for head in await store.list_executions(ExecutionQuery(org="default", limit=READ)):
+        for head in await store.read(reads.ListExecutions(org="default", limit=READ)):
             record = await read_one(store, head)
             if record is None:
                 continue
@@ -168,9 +168,13 @@ class Watcher:
 async def read_one(store: Store, head: Execution) -> Record | None:
     """With its rows; None if it has moved meanwhile."""
     key = (head.org, head.id)
-    history, tasks, timers = await store.history(*key), await store.tasks(*key), await store.timers(*key)
-    waits, promises = await store.waits(*key), await store.promises(*key)
-    if (await store.executions(head.org, [head.id])).get(head.id) != head:
+    history, tasks, timers = (
+        await store.read(reads.History(*key)),
+        await store.read(reads.Tasks(*key)),
+        await store.read(reads.Timers(*key)),
+    )
+    waits, promises = await store.read(reads.Waits(*key)), await store.read(reads.Promises(*key))
+    if (await store.read(reads.Executions(head.org, [head.id]))).get(head.id) != head:
         return None
     return Record(head=head, history=history, tasks=tasks, timers=timers, waits=waits, promises=promises)
 
@@ -178,13 +182,13 @@ async def read_one(store: Store, head: Execution) -> Record | None:
 async def read_again(store: Store, known: dict[str, Record]) -> list[Record]:
     """Every execution, at rest. Only those that have moved since the last time are read."""
     before: str | None = None
-    while page := await store.list_executions(ExecutionQuery(org="default", before=before, limit=PAGE)):
+    while page := await store.read(reads.ListExecutions(org="default", before=before, limit=PAGE)):
         for head in page:
             while head.id not in known or known[head.id].head != head:
                 record = await read_one(store, head)
                 if record is not None:
                     known[head.id] = record
                 else:
-                    head = (await store.executions(head.org, [head.id]))[head.id]  # noqa: PLW2901 - as it is now
+                    head = (await store.read(reads.Executions(head.org, [head.id])))[head.id]  # noqa: PLW2901 - as it is now
         before = page[-1].id
     return [known[key] for key in sorted(known)]

@@ -19,6 +19,7 @@ from holdfast.engine.rules import messages
 from holdfast.engine.upkeep import run_due
 from holdfast.model import events as e
 from holdfast.model.messages import SubscriptionKind
+from holdfast.store import reads
 from holdfast.testing import invariants
 from tests.conftest import QUICK, OpenEngine, OpenEnvironment
 from tests.faults.waiting import NAME, write_waiting
@@ -244,7 +245,7 @@ async def test_one_that_was_left_half_done_is_due_at_once(bare: Any, database_ur
         await thrown
 
     other = await bare()
-    due_at = await other.local.store.next_due_at(0)
+    due_at = await other.local.store.read(reads.NextDueAt(0))
     assert due_at is not None
     assert due_at <= other.local.store.clock()
     again = other.throw(key="k")
@@ -254,7 +255,7 @@ async def test_one_that_was_left_half_done_is_due_at_once(bare: Any, database_ur
     answer = await again
     assert (3 * PAGE, False) == (answer.delivered, answer.idempotency_key_new)
     assert {key: [answer.broadcast_id] for key in ids} == await other.received()
-    assert await other.local.store.next_due_at(0) is None
+    assert await other.local.store.read(reads.NextDueAt(0)) is None
     assert 3 * PAGE == (await other.throw(key="k")).delivered
 
 

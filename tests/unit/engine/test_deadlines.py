@@ -8,6 +8,7 @@ import pytest
 from holdfast import Status, WorkflowContext, task, workflow
 from holdfast.errors import InvalidDuration, WorkflowTimedOut
 from holdfast.model import events as e
+from holdfast.store import reads
 from tests.conftest import WATCHFUL, until
 from tests.unit.engine.records import check_all, dump, reached, types, waiting
 
@@ -86,7 +87,7 @@ async def test_one_that_ends_in_time_leaves_no_deadline(engine, clock):
     await handle.signal("go")
 
     assert "went" == await handle.result(timeout=20)
-    assert [] == await running.storage.timers("default", handle.id)
+    assert [] == await running.storage.read(reads.Timers("default", handle.id))
     clock.now += HOUR
     await running.recover()
     assert Status.COMPLETED == await handle.status()

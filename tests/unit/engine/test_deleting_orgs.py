@@ -14,8 +14,9 @@ from holdfast.contract.principals import Principal
 from holdfast.contract.upkeep import Upkeep
 from holdfast.engine import deleting
 from holdfast.errors import EngineStopped, Forbidden, InvalidRequest, OrgClosed, StorageBusy, Unauthenticated
-from holdfast.model.keys import Role
+from holdfast.model.keys import Deletion, Org, Role
 from holdfast.services.deletions import Deletions
+from holdfast.store import reads
 from tests.conftest import until
 from tests.looking import columns, dump, rows, tables
 
@@ -109,9 +110,9 @@ async def test_nothing_is_left_but_name_and_record(engine):
     await delete(ours, "acme", by=admin)
     await finish(ours)
 
-    assert {} == await ours.storage.executions("acme", [handle.id for handle in handles])
-    assert not await ours.storage.holds_any("acme")
-    assert [] == await ours.storage.deletions()
+    assert {} == await ours.storage.read(reads.Executions("acme", [handle.id for handle in handles]))
+    assert not await ours.storage.read(reads.HoldsAny("acme"))
+    assert [] == await ours.storage.read(reads.Select(Deletion))
     assert before == await ours.client.history(kept[0].id)
     assert await is_waiting(kept[0])
     assert ["orgs.deleted", "orgs.delete"] == [act.action for act in await ours.keys.audit("acme", limit=2)]
@@ -156,9 +157,9 @@ async def test_another_process_goes_on_where_one_has_stopped(engine):
     await first.shutdown()
 
     second = await engine()
-    assert await second.storage.holds_any("acme")
+    assert await second.storage.read(reads.HoldsAny("acme"))
     await finish(second)
-    assert not await second.storage.holds_any("acme")
+    assert not await second.storage.read(reads.HoldsAny("acme"))
 
 
 async def test_it_waits_until_sessions_and_streams_are_over(engine, monkeypatch):
@@ -169,7 +170,7 @@ async def test_it_waits_until_sessions_and_streams_are_over(engine, monkeypatch)
     await delete(running, "acme")
 
     assert not await running._local.upkeep.delete_orgs()
-    assert await running.storage.holds_any("acme")
+    assert await running.storage.read(reads.HoldsAny("acme"))
 
 
 async def test_it_has_to_be_confirmed(engine):
@@ -178,7 +179,7 @@ async def test_it_has_to_be_confirmed(engine):
         with pytest.raises(InvalidRequest) as refused:
             await running.keys.delete_org("default", confirm=confirm)
         assert "confirm" == refused.value.field
-    assert [] == await running.storage.deletions()
+    assert [] == await running.storage.read(reads.Select(Deletion))
 
 
 async def test_only_an_admin_of_that_org_may(engine):
@@ -189,19 +190,19 @@ async def test_only_an_admin_of_that_org_may(engine):
     for by in (writer, stranger, Principal("acme", Role.ADMIN)):
         with pytest.raises(Forbidden):
             await delete(running, "acme", by=by)
-    assert [] == await running.storage.deletions()
+    assert [] == await running.storage.read(reads.Select(Deletion))
 
 
 async def test_deleting_twice_is_deleting_once(engine):
     running = await engine()
     await key_of(running, "acme")
     await delete(running, "acme")
-    closed_at = (await running.storage.org("acme")).closed_at
+    closed_at = (await running.storage.read(reads.Row(Org, "acme"))).closed_at
     await delete(running, "acme")
     await finish(running)
 
-    assert closed_at == (await running.storage.org("acme")).closed_at
-    assert [] == await running.storage.deletions()
+    assert closed_at == (await running.storage.read(reads.Row(Org, "acme"))).closed_at
+    assert [] == await running.storage.read(reads.Select(Deletion))
 
 
 async def test_a_look_that_fails_is_not_called_a_deletion(caplog):

@@ -29,6 +29,7 @@ from holdfast.errors import InvalidExpression, InvalidRequest
 from holdfast.model import commands as c
 from holdfast.model.events import EventReceived
 from holdfast.model.values import Token
+from holdfast.store import reads
 from holdfast.store.protocol import Changes, Loaded
 from tests.conftest import QUICK
 from tests.looking import Row, rows
@@ -99,7 +100,7 @@ class Bench:
 
     async def turn(self, execution_id: str, *commands: c.Command) -> Complete:
         """What the worker reports of a turn. With commands only: it keeps the execution."""
-        head = (await self.local.store.executions(ORG, [execution_id]))[execution_id]
+        head = (await self.local.store.read(reads.Executions(ORG, [execution_id])))[execution_id]
         return Complete(
             CompleteTurn(
                 org=ORG,
@@ -133,7 +134,7 @@ class Bench:
         return [
             Received(execution_id, event.body.wait_no, event.body.event_id)
             for execution_id in self.executions
-            for event in await self.local.store.history(ORG, execution_id)
+            for event in await self.local.store.read(reads.History(ORG, execution_id))
             if isinstance(event.body, EventReceived)
         ]
 

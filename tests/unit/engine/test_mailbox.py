@@ -13,6 +13,7 @@ from holdfast import EngineConfig, Limits, SyncEngine, WorkflowContext, errors, 
 from holdfast.contract.executions import BuryUnread, TerminateExecution
 from holdfast.engine.executions.bury_unread import Bury
 from holdfast.model import events as e
+from holdfast.store.reads import History
 from tests.conftest import QUICK, until
 
 
@@ -399,11 +400,13 @@ async def test_a_reset_takes_letters_along_that_are_just_being_made(engine, monk
     handle = await client.start_workflow(picky)
     await handle.signal("note", "before")
     await handle.signal("note", "after")
-    wake, history = local.store.wake, local.store.history
+    wake, read = local.store.wake, local.store.read
 
-    async def terminated_meanwhile(*args):
+    async def terminated_meanwhile(query):
         """The writer hears of both calls at once."""
-        found = await history(*args)
+        found = await read(query)
+        if not isinstance(query, History):
+            return found
         monkeypatch.setattr(local.store, "wake", lambda: None)
         asyncio.get_running_loop().call_later(0.05, resume)
         local.api.call(TerminateExecution(org="default", workflow_execution_id=handle.id))
@@ -413,9 +416,9 @@ async def test_a_reset_takes_letters_along_that_are_just_being_made(engine, monk
         monkeypatch.setattr(local.store, "wake", wake)
         wake()
 
-    monkeypatch.setattr(local.store, "history", terminated_meanwhile)
+    monkeypatch.setattr(local.store, "read", terminated_meanwhile)
     again = await handle.reset(2, reapply_signals=reapply)
-    monkeypatch.setattr(local.store, "history", history)
+    monkeypatch.setattr(local.store, "read", read)
 
     first, second = await client.history(handle.id), await client.history(again.id)
     assert [first[-1].at] == [event.at for event in second if event.type == "WORKFLOW_RESET"], "one transaction"

@@ -11,7 +11,8 @@ from holdfast.contract.principals import Principal
 from holdfast.contract.queues import PauseQueue
 from holdfast.errors import Forbidden, InvalidRequest, WorkerDraining, WorkerNotFound
 from holdfast.model.keys import Role
-from holdfast.model.pauses import PauseMode
+from holdfast.model.pauses import Pause, PauseMode
+from holdfast.store import reads
 from tests.conftest import QUICK, until
 
 RAN: list[str] = []
@@ -192,7 +193,7 @@ async def test_a_drained_worker_is_not_taken_back(engine):
     other = await engine(**ALL)
     assert "one" == await handle.result()
     await one.shutdown()
-    assert [] == await other.storage.pauses()
+    assert [] == await other.storage.read(reads.Select(Pause))
 
 
 async def test_a_worker_of_another_org_is_unknown(engine):
@@ -232,7 +233,7 @@ async def test_only_an_admin_pauses(engine):
     request = PauseQueue(org="default", queue="q", by=writer)
     with pytest.raises(Forbidden):
         await local.api.call(request)
-    assert [] == await local.store.pauses()
+    assert [] == await local.store.read(reads.Select(Pause))
 
 
 async def test_every_change_is_recorded(engine):

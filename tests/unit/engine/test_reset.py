@@ -9,6 +9,7 @@ from holdfast import Engine, Status, WorkflowContext, task, workflow
 from holdfast.engine.rules.rebuilding import points, spans
 from holdfast.errors import ExecutionNotFound, InvalidRequest, InvalidResetPoint, WorkflowAlreadyRunning
 from holdfast.model import events as e
+from holdfast.store import reads
 from tests.conftest import until
 from tests.replay.recording import check_whole
 from tests.unit.engine.records import check_all, dump, types, waiting, waiting_for
@@ -480,7 +481,7 @@ async def test_the_deadline_stays_while_it_lies_ahead(engine):
 
 
 async def deadlines(running: Engine, handle):
-    return [row for row in await running.storage.timers("default", handle.id) if row.timer_no == 0]
+    return [row for row in await running.storage.read(reads.Timers("default", handle.id)) if row.timer_no == 0]
 
 
 async def test_its_past_is_lived_through_with_the_ids_it_had_then(engine):

@@ -8,6 +8,7 @@ from holdfast import Status, WorkflowContext, workflow
 from holdfast.engine.upkeep import remove_closed
 from holdfast.engine.upkeep.remove_closed import Clear, Over, RemoveClosed
 from holdfast.errors import ExecutionNotFound, InvalidResetPoint
+from holdfast.store import reads
 from tests.unit.engine.records import check_all, reached, waiting
 
 
@@ -183,24 +184,21 @@ async def test_a_child_of_a_parent_that_is_gone_gets_a_new_one(engine):
 class Meddled:
     """A store in which something happens after the n-th read of a kind."""
 
-    def __init__(self, running, read, number, what):
+    def __init__(self, running, kind, number, what):
         self._executions, self._what = running._local.executions, what
-        self._read, self._left = read, number
+        self._kind, self._left = kind, number
         self.store, self._executions._store = self._executions._store, self
 
     def __getattr__(self, name):
-        found = getattr(self.store, name)
-        if name != self._read:
-            return found
+        return getattr(self.store, name)
 
-        async def read(*args, **options):
-            answer = await found(*args, **options)
+    async def read(self, query):
+        answer = await self.store.read(query)
+        if isinstance(query, self._kind):
             self._left -= 1
             if self._left == 0:
                 await self._what()
-            return answer
-
-        return read
+        return answer
 
 
 def redone(handle):
@@ -221,12 +219,12 @@ async def closed(running):
 
 
 @pytest.mark.parametrize("call", ["reset", "fork", "retry"])
-@pytest.mark.parametrize("read", ["executions", "history"])
-async def test_an_execution_that_is_removed_while_it_is_read_is_not_found(engine, call, read):
+@pytest.mark.parametrize("kind", [reads.Executions, reads.History])
+async def test_an_execution_that_is_removed_while_it_is_read_is_not_found(engine, call, kind):
     """Its head was there, its history is gone; or the history was there, and then nothing is."""
     running = await engine(**ALL)
     handle = await closed(running)
-    Meddled(running, read, 1, lambda: remove(running, handle.id))
+    Meddled(running, kind, 1, lambda: remove(running, handle.id))
     with pytest.raises(ExecutionNotFound) as refused:
         await redone(handle)[call]()
     assert handle.id == refused.value.details["execution_id"]
@@ -244,7 +242,7 @@ async def test_a_long_history_that_is_being_removed_is_none(engine, monkeypatch,
         await remove(running, handle.id)
         await running._local.queue.submit(Clear(None))
 
-    Meddled(running, "executions", 1, page)
+    Meddled(running, reads.Executions, 1, page)
     with pytest.raises(ExecutionNotFound):
         await redone(handle)[call]()
     assert [] == list((await running.client.list_workflows()).items)
@@ -257,20 +255,22 @@ async def test_a_history_with_a_hole_is_none(engine, monkeypatch, call, kept):
     running = await engine(**ALL)
     handle = await closed(running)
     store = running._local.store
-    whole = await store.history("default", handle.id)
+    whole = await store.read(reads.History("default", handle.id))
 
-    async def part(*_args):
-        return whole[kept]
+    read = store.read
+
+    async def part(query):
+        return whole[kept] if isinstance(query, reads.History) else await read(query)
 
     with monkeypatch.context() as patched:
-        patched.setattr(store, "history", part)
+        patched.setattr(store, "read", part)
         with pytest.raises(ExecutionNotFound):
             await redone(handle)[call]()
     assert [handle.id] == [view.workflow_execution_id for view in (await running.client.list_workflows()).items]
 
 
-@pytest.mark.parametrize(("read", "number"), [("executions", 2), ("last_events", 1)])
-async def test_a_child_that_is_removed_while_its_parent_is_read(engine, read, number):
+@pytest.mark.parametrize(("kind", "number"), [(reads.Executions, 2), (reads.LastEvents, 1)])
+async def test_a_child_that_is_removed_while_its_parent_is_read(engine, kind, number):
     """Before its end was read, or afterwards: the past is read again, and then nobody knows the end."""
     running = await engine(**ALL)
     client = running.client
@@ -280,7 +280,7 @@ async def test_a_child_that_is_removed_while_its_parent_is_read(engine, read, nu
     seq = await last_seq(handle)
     await handle.terminate()
     await born.terminate()
-    Meddled(running, read, number, lambda: remove(running, born.id))
+    Meddled(running, kind, number, lambda: remove(running, born.id))
     with pytest.raises(InvalidResetPoint, match="retention"):
         await handle.reset(to_event=seq)
     assert [handle.id] == [view.workflow_execution_id for view in (await client.list_workflows()).items]
@@ -301,7 +301,7 @@ async def test_a_child_that_goes_on_while_its_parent_is_read(engine):
         await reached(born, Status.CONTINUED)
         await remove(running, born.id)
 
-    Meddled(running, "executions", 2, go_on)
+    Meddled(running, reads.Executions, 2, go_on)
     again = await handle.reset(to_event=seq)
     await (await client.find_workflow("the-child")).signal("go", "grown")
     await again.signal("own", "own")

@@ -18,6 +18,7 @@ from holdfast.engine import retention
 from holdfast.engine.upkeep import remove_closed
 from holdfast.engine.upkeep.remove_closed import RemoveClosed
 from holdfast.errors import NotFound
+from holdfast.store import reads
 from tests.conftest import QUICK, until
 from tests.looking import dump
 
@@ -70,7 +71,7 @@ async def swept(running, *ids):
 
     async def gone():
         await sweep(running)
-        return {} == await running.storage.executions("default", ids)
+        return {} == await running.storage.read(reads.Executions("default", ids))
 
     await until(gone)
 
@@ -129,7 +130,9 @@ async def test_what_is_open_or_young_stays(engine):
     closed = await live(running.client, "w")
     await sweep(running)
     old = await engine(**ALL, config=AT_ONCE)
-    assert {waiting.id, closed.id} == set(await running.storage.executions("default", [waiting.id, closed.id]))
+    assert {waiting.id, closed.id} == set(
+        await running.storage.read(reads.Executions("default", [waiting.id, closed.id]))
+    )
 
     await swept(old, closed.id)
     await waiting.signal("go", "on")
@@ -241,7 +244,7 @@ async def test_a_long_history_goes_in_pages_and_is_never_seen_in_part(engine, da
 
     async def begun():
         await running._local.upkeep.remove_closed()
-        return await running.storage.has_remains()
+        return await running.storage.read(reads.HasRemains())
 
     await until(begun)
     await running.shutdown()
@@ -254,7 +257,7 @@ async def test_a_long_history_goes_in_pages_and_is_never_seen_in_part(engine, da
         left.append(await count_events(database_url, handle.id))
 
     assert [*range(whole, 0, -10), 0] == left
-    assert not await (await engine(**ALL)).storage.has_remains()
+    assert not await (await engine(**ALL)).storage.read(reads.HasRemains())
 
 
 # Removes pages until it is killed in the middle of the third, before the commit.
@@ -312,4 +315,4 @@ async def test_who_is_killed_half_way_leaves_the_rest_to_the_next(engine, databa
 async def cleared(running):
     """PostgreSQL may take a moment to notice that a client is gone."""
     await sweep(running)
-    return not await running.storage.has_remains()
+    return not await running.storage.read(reads.HasRemains())

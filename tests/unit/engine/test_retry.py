@@ -8,6 +8,7 @@ import pytest
 from holdfast import NonRetryable, RetryPolicy, Status, WorkflowContext, task, workflow
 from holdfast.errors import Conflict, ExecutionNotFound, ExecutionOpen, WorkflowAlreadyRunning, WorkflowFailed
 from holdfast.model import events as e
+from holdfast.store import reads
 from tests.conftest import WATCHFUL
 from tests.replay.recording import check_whole
 from tests.unit.engine.records import check_all, dump, reached, types, waiting
@@ -169,7 +170,7 @@ async def test_one_that_was_out_of_time_gets_its_time_again(engine):
     await reached(handle, Status.TIMED_OUT)
     again = await handle.retry()
 
-    (deadline,) = await running.storage.timers("default", again.id)
+    (deadline,) = await running.storage.read(reads.Timers("default", again.id))
     assert now[0] + 3600 * 10**6 == deadline.fire_at
     await again.signal("go", "on")
     assert ["first", "on"] == await again.result(timeout=20)

@@ -8,6 +8,7 @@ import pytest
 
 from holdfast import Engine, EngineConfig, Limits, RecoveryReport, Status, WorkflowContext, task, workflow
 from holdfast.errors import EngineStopped, WorkflowCancelled, WorkflowFailed, WorkflowTerminated
+from holdfast.store import reads
 from tests.conftest import until
 from tests.looking import change, rows
 
@@ -308,10 +309,10 @@ async def test_storage_is_the_one_store(engine):
     """What the engine writes can be read from `storage`, which holds everything."""
     running = await engine(workflows=[wait_for_go])
     execution = await running.start(wait_for_go)
-    events = await running.storage.history("default", execution)
+    events = await running.storage.read(reads.History("default", execution))
 
     assert "WORKFLOW_STARTED" == events[0].type
-    assert {execution} == set(await running.storage.executions("default", [execution]))
+    assert {execution} == set(await running.storage.read(reads.Executions("default", [execution])))
 
 
 async def test_an_engine_without_code_has_no_worker(engine):

@@ -6,6 +6,7 @@ import pytest
 
 from holdfast import Status, WorkflowContext, workflow
 from holdfast.errors import InvalidRequest, WorkflowTimedOut
+from holdfast.store import reads
 from tests.conftest import WATCHFUL, until
 from tests.unit.engine.records import check_all, dump, reached, types
 
@@ -123,7 +124,7 @@ async def test_a_retry_before_the_start_waits_for_it(engine, clock):
     again = await handle.retry()
 
     assert (Status.PENDING, SOON) == (await again.status(), (await again.describe()).start_at)
-    (deadline,) = await running.storage.timers("default", again.id)
+    (deadline,) = await running.storage.read(reads.Timers("default", again.id))
     assert NOW + HOUR + 60 * 10**6 == deadline.fire_at
     clock.now += HOUR
     assert "done" == await again.result(timeout=20)

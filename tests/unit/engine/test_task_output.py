@@ -20,6 +20,8 @@ from holdfast.errors import (
     Unavailable,
 )
 from holdfast.model.values import Token
+from holdfast.store import reads
+from holdfast.store.reads import TaskOutput
 from tests.conftest import QUICK, until
 
 ONCE = RetryPolicy(max_attempts=1)
@@ -142,7 +144,7 @@ def words(updates):
 
 async def scheduled(running, execution_id):
     """The task is there."""
-    return await until(lambda: running._local.store.task("default", execution_id, 1))
+    return await until(lambda: running._local.store.read(reads.Task("default", execution_id, 1)))
 
 
 # --- following ---
@@ -293,7 +295,7 @@ async def scheduled_or_done(running, execution_id):
 
 
 async def _has_task(running, execution_id):
-    events = await running._local.store.history("default", execution_id, types=("TASK_SCHEDULED",))
+    events = await running._local.store.read(reads.History("default", execution_id, types=("TASK_SCHEDULED",)))
     return bool(events)
 
 
@@ -303,13 +305,14 @@ async def test_many_followers_cost_one_reader(engine, stage, monkeypatch):
     await until(stage.begun.is_set)
     store, reads = running._local.store, itertools.count()
     followers = [await first(running.client, execution_id, 2) for _ in range(50)]
-    original = type(store).task_output
+    original = type(store).read
 
-    def counted(self, *args):
-        next(reads)
-        return original(self, *args)
+    def counted(self, query):
+        if isinstance(query, TaskOutput):
+            next(reads)
+        return original(self, query)
 
-    monkeypatch.setattr(type(store), "task_output", counted)
+    monkeypatch.setattr(type(store), "read", counted)
     stage.go.set()
     rests = await asyncio.gather(*(_rest(updates) for _, updates in followers))
 

@@ -19,6 +19,7 @@ from holdfast.errors import (
     UpdateRejected,
 )
 from holdfast.model.commands import CLOSING
+from holdfast.store.reads import Executions
 from tests.conftest import until
 
 
@@ -504,15 +505,15 @@ async def test_a_look_at_other_processes_that_failed_is_taken_again(engine, monk
     started = await lone.client.workflow(handle.id).start_update("check_out", timeout=10)
     store = lone._local.store
     failed: list[Any] = []
-    executions = store.executions
+    read = store.read
 
-    async def busy(org, ids):
-        if len(failed) < 3:
-            failed.append(ids)
+    async def busy(query):
+        if isinstance(query, Executions) and len(failed) < 3:
+            failed.append(query.ids)
             raise StorageBusy
-        return await executions(org, ids)
+        return await read(query)
 
-    monkeypatch.setattr(store, "executions", busy)
+    monkeypatch.setattr(store, "read", busy)
     waiting = asyncio.create_task(started.result(timeout=10))
     await until(lambda: lone._local.updates._watches)
     await handle.signal("bank", "cash")

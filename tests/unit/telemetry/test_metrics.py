@@ -16,6 +16,7 @@ from holdfast.engine.scraping import MetricsPage
 from holdfast.engine.unit_of_work import Member, OperationBatch
 from holdfast.engine.upkeep.run_due import RunDue
 from holdfast.errors import StaleClaim, StorageBusy, WorkflowFailed
+from holdfast.store import reads
 from holdfast.store.looks import Backlog, QueueDepth, Vitals
 from holdfast.store.protocol import Loaded, Store
 from tests.conftest import QUICK, until
@@ -100,7 +101,7 @@ async def test_what_waits_for_a_worker_is_read_from_the_database(engine):
     handle = await running.client.start_workflow(lonely)
 
     async def scheduled():
-        return await running.storage.tasks("default", handle.id)
+        return await running.storage.read(reads.Tasks("default", handle.id))
 
     await until(scheduled)
 
@@ -150,7 +151,7 @@ class StubStore:
     def clock(self) -> int:
         return 10_000_000
 
-    async def backlog(self, now: int, most: int) -> Backlog:
+    async def read(self, query: reads.Backlogs) -> Backlog:
         self.asked += 1
         found = self.backlogs.pop(0)
         if isinstance(found, Exception):

@@ -18,9 +18,9 @@ import msgspec
 
 from holdfast.model.executions import Execution, State, Status
 from holdfast.store.id_spans import AFTER_ALL_IDS, id_span
-from holdfast.store.looks import ExecutionQuery
 from holdfast.store.postgres.planning import by_keys
 from holdfast.store.postgres.statements import Connection, statement
+from holdfast.store.reads import ListExecutions
 from holdfast.store.rows import row_to_head
 
 _DERIVED: Final = frozenset({Status.PENDING, Status.RUNNING, Status.WAITING})
@@ -34,7 +34,7 @@ _FEW: Final = 5_000
 
 
 @by_keys
-async def list_executions(connection: Connection, query: ExecutionQuery) -> list[Execution]:
+async def list_executions(connection: Connection, query: ListExecutions) -> list[Execution]:
     """One page, newest first."""
     by_tag = False
     if query.metadata and query.workflow_id is None:
@@ -43,7 +43,7 @@ async def list_executions(connection: Connection, query: ExecutionQuery) -> list
     return [row_to_head(row) for row in await connection.fetch(sql, *values)]
 
 
-async def _choose(connection: Connection, query: ExecutionQuery) -> tuple[ExecutionQuery, bool]:
+async def _choose(connection: Connection, query: ListExecutions) -> tuple[ListExecutions, bool]:
     """The rarest tag first, and whether to start from it. Not if many have it and few the status or kind."""
     states, derived = _places(query)
     narrow = bool(query.statuses or query.kinds)
@@ -65,7 +65,7 @@ async def _choose(connection: Connection, query: ExecutionQuery) -> tuple[Execut
     return query, size >= _FEW
 
 
-def _page(query: ExecutionQuery, *, by_tag: bool) -> tuple[str, list[Any]]:
+def _page(query: ListExecutions, *, by_tag: bool) -> tuple[str, list[Any]]:
     """The statement and its values."""
     branches = "\nUNION ALL\n".join(_branches(query, by_tag=by_tag))
     numbers = _Numbers(_values(query))
@@ -87,7 +87,7 @@ class _Numbers(dict[str, str]):
         return self[name]
 
 
-def _values(query: ExecutionQuery) -> dict[str, Any]:
+def _values(query: ListExecutions) -> dict[str, Any]:
     states, open_statuses = _places(query)
     from_id, before_id = id_span(query)
     tag_key, tag_value = query.metadata[0] if query.metadata else ("", "")
@@ -113,7 +113,7 @@ def _values(query: ExecutionQuery) -> dict[str, Any]:
     }
 
 
-def _places(query: ExecutionQuery) -> tuple[list[str], list[Status]]:
+def _places(query: ListExecutions) -> tuple[list[str], list[Status]]:
     """Stored states wanted as they are, and statuses that an OPEN execution has by its ready row."""
     wanted = dict.fromkeys(query.statuses)
     if not wanted:
@@ -125,7 +125,7 @@ def _places(query: ExecutionQuery) -> tuple[list[str], list[Status]]:
     return states, derived
 
 
-def _branches(query: ExecutionQuery, *, by_tag: bool) -> Iterator[str]:
+def _branches(query: ListExecutions, *, by_tag: bool) -> Iterator[str]:
     if query.workflow_id is not None:
         # Few, whatever their time.
         yield _branch("page_of_workflow", _filters(query, "where_status", "where_kind"))
@@ -139,7 +139,7 @@ def _branches(query: ExecutionQuery, *, by_tag: bool) -> Iterator[str]:
         yield _branch("page_astray", _filters(query, "where_status", "where_kind"))
 
 
-def _branches_by_status(query: ExecutionQuery) -> Iterator[str]:
+def _branches_by_status(query: ListExecutions) -> Iterator[str]:
     states, derived = _places(query)
     filters = _filters(query)
     for status in derived:
@@ -151,7 +151,7 @@ def _branches_by_status(query: ExecutionQuery) -> Iterator[str]:
         yield from _branches_of_state(query, state, filters)
 
 
-def _branches_of_state(query: ExecutionQuery, state: str, filters: list[str]) -> Iterator[str]:
+def _branches_of_state(query: ListExecutions, state: str, filters: list[str]) -> Iterator[str]:
     if not query.kinds:
         yield _branch("page_of_state", filters).replace("{state}", f"{{state_{state}}}")
         return
@@ -162,7 +162,7 @@ def _branches_of_state(query: ExecutionQuery, state: str, filters: list[str]) ->
             yield branch.replace("{kind}", f"{{kind_{number}}}")
 
 
-def _filters(query: ExecutionQuery, *more: str, tags: bool = True) -> list[str]:
+def _filters(query: ListExecutions, *more: str, tags: bool = True) -> list[str]:
     """What a way leaves to be asked of each row: always the same, and `more` where that is filtered by."""
     used = {
         "where_status": query.statuses,

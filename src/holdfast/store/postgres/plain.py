@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeVar
 
-from holdfast.store.plain import TABLES, Column, PlainTable, Select
+from holdfast.store.plain import TABLES, Column, PlainTable
 from holdfast.store.postgres.planning import by_keys
 from holdfast.store.postgres.statements import Connection, Raced, columns
 from holdfast.store.postgres.writing import Writing
 from holdfast.store.protocol import Changes
+from holdfast.store.reads import Row, Select
 
 T = TypeVar("T")
 _PAGE: Final = 10_000
@@ -24,7 +25,7 @@ SeenRows = Mapping[type[Any], frozenset[Any]]
 class Statements:
     """The SQL of one table. Names come from declarations only."""
 
-    __slots__ = ("_by_prefix", "by_key", "delete", "forget", "put", "put_new", "table")
+    __slots__ = ("_by_prefix", "by_key", "delete", "forget", "one", "put", "put_new", "table")
 
     def __init__(self, table: PlainTable[Any]) -> None:
         spec = table.spec
@@ -33,6 +34,8 @@ class Statements:
         insert = _insert(table)
         self._by_prefix: dict[int, str] = {}
         self.by_key = self.by_prefix(len(spec.key)) + (" FOR NO KEY UPDATE OF t" if spec.locked else "")
+        given = " AND ".join(f"{column.name} = ${at}::{column.type}" for at, column in enumerate(table.key, 1))
+        self.one = f"SELECT {', '.join(column.name for column in table.columns)} FROM {spec.name} WHERE {given}"
         self.put = _put(table, insert)
         self.put_new = f"WITH made AS ({insert} ON CONFLICT ({key}) DO NOTHING RETURNING 1) SELECT count(*) FROM made"
         given = f"unnest({_arrays(table.key)}) AS n ({key})"
@@ -131,6 +134,14 @@ async def load_groups(
 async def select(connection: Connection, query: Select[T]) -> list[T]:
     found = await connection.fetch(query.statement(lambda number, kind: f"${number}::{kind}"), *query.values)
     return [query.table.from_row(row) for row in found]
+
+
+@by_keys
+async def row(connection: Connection, query: Row[T]) -> T | None:
+    """Not locked, whatever the table."""
+    table = query.table
+    found = await connection.fetchrow(STATEMENTS[query.record].one, *table.key_to_row(query.key))
+    return query.scoped(table.from_row(found)) if found is not None else None
 
 
 def seen_rows(loaded: Mapping[type[Any], Mapping[Any, Any]]) -> SeenRows:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from holdfast.model.executions import Execution, State, Status
 from holdfast.store.id_spans import AFTER_ALL_IDS, id_span
-from holdfast.store.looks import ExecutionQuery
+from holdfast.store.reads import ListExecutions
 from holdfast.store.rows import row_to_head
 from holdfast.store.sqlite.statements import statement
 
@@ -25,7 +25,7 @@ _DERIVED: Final = {
 _NEED_READY: Final = frozenset({"where_pending", "where_running"})
 
 
-def list_executions(connection: sqlite3.Connection, query: ExecutionQuery) -> list[Execution]:
+def list_executions(connection: sqlite3.Connection, query: ListExecutions) -> list[Execution]:
     """One page, newest first."""
     branches = list(_branches(query))
     sql = "\nUNION ALL\n".join(text for text, _ in branches) + "\n" + statement("executions", "page_order")
@@ -33,7 +33,7 @@ def list_executions(connection: sqlite3.Connection, query: ExecutionQuery) -> li
     return [row_to_head(row) for row in connection.execute(sql, [*values, query.limit]).fetchall()]
 
 
-def _branches(query: ExecutionQuery) -> Iterator[tuple[str, list[Any]]]:
+def _branches(query: ListExecutions) -> Iterator[tuple[str, list[Any]]]:
     first, last = id_span(query)
     cursor = query.before if query.before is not None else AFTER_ALL_IDS
     for state, condition in _places(query):
@@ -46,7 +46,7 @@ def _branches(query: ExecutionQuery) -> Iterator[tuple[str, list[Any]]]:
                 yield _branch(query, "page_astray", [query.org, cursor, first, last], condition, filters)
 
 
-def _places(query: ExecutionQuery) -> list[tuple[str | None, str]]:
+def _places(query: ListExecutions) -> list[tuple[str | None, str]]:
     """Stored states with a condition on the ready row."""
     if query.statuses:
         return [_DERIVED.get(status, (status.value, "")) for status in dict.fromkeys(query.statuses)]
@@ -55,7 +55,7 @@ def _places(query: ExecutionQuery) -> list[tuple[str | None, str]]:
     return [(state.value, "") for state in State]
 
 
-def _ways(query: ExecutionQuery, state: str | None, condition: str, kind: str | None) -> list[tuple[str, list[Any]]]:
+def _ways(query: ListExecutions, state: str | None, condition: str, kind: str | None) -> list[tuple[str, list[Any]]]:
     """The narrowest way to the rows, with the key to enter by."""
     if query.workflow_id is not None:
         return [("page_of_workflow", [query.workflow_id]), ("page_of_id", [query.workflow_id])]
@@ -67,7 +67,7 @@ def _ways(query: ExecutionQuery, state: str | None, condition: str, kind: str | 
 
 
 def _branch(
-    query: ExecutionQuery, way: str, entry: list[Any], condition: str, wanted: dict[str, str | None]
+    query: ListExecutions, way: str, entry: list[Any], condition: str, wanted: dict[str, str | None]
 ) -> tuple[str, list[Any]]:
     filters: dict[str, Any] = {
         **wanted,

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from typing import Any, Final, TypeVar
 
 from holdfast.model.records import Table
-from holdfast.store.plain import TABLES, PlainTable, Select
+from holdfast.store.plain import TABLES, PlainTable
 from holdfast.store.protocol import Changes
+from holdfast.store.reads import Row, Select
 from holdfast.store.sqlite.statements import Rows
 
 T = TypeVar("T")
@@ -113,6 +114,10 @@ def load_groups(
 def select(connection: sqlite3.Connection, query: Select[T]) -> list[T]:
     found = connection.execute(query.statement(lambda _, __: "?"), query.values).fetchall()
     return [query.table.from_row(row) for row in found]
+
+
+def row(connection: sqlite3.Connection, query: Row[T]) -> T | None:
+    return query.scoped(load_rows(connection, query.record, [query.key]).get(query.key))
 
 
 def write_rows(connection: sqlite3.Connection, changes: Changes) -> None:

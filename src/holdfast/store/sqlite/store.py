@@ -4,47 +4,57 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Final, TypeVar, cast
 
 from holdfast.config import StoreConfig
 from holdfast.errors import EngineStopped
 from holdfast.model.events import HistoryEvent
-from holdfast.model.executions import (
-    DeadLetter,
-    DefinitionRow,
-    Execution,
-    OutputRow,
-    Status,
-    TaskRow,
-    TimerRow,
-    WorkerRow,
-)
-from holdfast.model.keys import ApiKey, AuditRow, Deletion, Org
-from holdfast.model.messages import (
-    DeadEvent,
-    DeliveryRow,
-    EventKeyRow,
-    PromiseRow,
-    PublishedRow,
-    SubscriptionKind,
-    SubscriptionRow,
-)
-from holdfast.model.pauses import Pause
-from holdfast.store.closed_pages import ClosedPage
-from holdfast.store.looks import Backlog, ExecutionQuery, Inconsistency, Vitals
-from holdfast.store.plain import Select
+from holdfast.model.executions import Execution
+from holdfast.store import reads
+from holdfast.store.looks import Vitals
 from holdfast.store.protocol import Batch, BatchSource, Clock
-from holdfast.store.sqlite import deletions, joining, pages, read, read_messages
+from holdfast.store.reads import Query
+from holdfast.store.sqlite import deletions, joining, pages, plain, read, read_messages
 from holdfast.store.sqlite.backlog import backlog
 from holdfast.store.sqlite.connections import Database
 from holdfast.store.sqlite.places import OPEN_FILES
-from holdfast.store.sqlite.plain import select
 from holdfast.store.sqlite.readers import Coalesced, Readers, Reads
 from holdfast.store.sqlite.writer import Writer
 
 T = TypeVar("T")
+
+ANSWERS: Final[dict[type[Any], Callable[..., Any]]] = {
+    reads.Row: plain.row,
+    reads.Select: plain.select,
+    reads.ExecutionByWorkflowId: read.execution_by_workflow_id,
+    reads.ListExecutions: pages.list_executions,
+    reads.CountExecutions: read.count_executions,
+    reads.History: read.history,
+    reads.EventsOf: read.events_of,
+    reads.ClosedExecutions: deletions.closed_page,
+    reads.DeadLetters: read.dead_letters,
+    reads.Tasks: read.tasks,
+    reads.TasksOf: read.tasks_of,
+    reads.Task: read.task,
+    reads.TaskOutput: read.task_output,
+    reads.Timers: read.timers,
+    reads.Promises: read_messages.promises,
+    reads.Waits: read_messages.waits,
+    reads.WaitsOfKey: read_messages.waits_of_key,
+    reads.Published: read_messages.published,
+    reads.Delivery: read_messages.delivery,
+    reads.KeyByHash: read.key_by_hash,
+    reads.Definitions: read.definitions,
+    reads.HoldsAny: deletions.holds_any,
+    reads.HasRemains: deletions.has_remains,
+    reads.NextDueAt: read.next_due_at,
+    reads.NewsFor: read.news_for,
+    reads.Backlogs: backlog,
+    reads.Inconsistencies: read.inconsistencies,
+}
+"""Which function answers a question, but for those that are asked together."""
 
 
 class SqliteStore:
@@ -100,132 +110,22 @@ class SqliteStore:
         """The writer has a thread of its own."""
         return False
 
-    async def executions(self, org: str, ids: Sequence[str]) -> dict[str, Execution]:
-        return await self._opened.executions.get(org, ids)
-
-    async def last_events(self, org: str, ids: Sequence[str]) -> dict[str, HistoryEvent]:
-        return await self._opened.last_events.get(org, ids)
-
-    async def execution_by_workflow_id(self, org: str, workflow_id: str) -> Execution | None:
-        return await self._read(lambda connection: read.execution_by_workflow_id(connection, org, workflow_id))
-
-    async def history(
-        self, org: str, execution_id: str, after: int = 0, limit: int | None = None, types: Sequence[str] = ()
-    ) -> list[HistoryEvent]:
-        return await self._read(
-            lambda connection: read.history(connection, org, execution_id, after=after, limit=limit, types=types)
-        )
-
-    async def events_of(self, org: str, ids: Sequence[str], types: Sequence[str]) -> dict[str, list[HistoryEvent]]:
-        return await self._read(lambda connection: read.events_of(connection, org, ids, types))
-
-    async def list_executions(self, query: ExecutionQuery) -> list[Execution]:
-        return await self._read(lambda connection: pages.list_executions(connection, query))
-
-    async def count_executions(self, org: str) -> dict[Status, int]:
-        return await self._read(lambda connection: read.count_executions(connection, org))
-
-    async def tasks(self, org: str, execution_id: str) -> list[TaskRow]:
-        return await self._read(lambda connection: read.tasks(connection, org, execution_id))
-
-    async def tasks_of(self, org: str, ids: Sequence[str]) -> dict[str, list[TaskRow]]:
-        return await self._read(lambda connection: read.tasks_of(connection, org, ids))
-
-    async def task(self, org: str, execution_id: str, task_no: int) -> TaskRow | None:
-        return await self._read(lambda connection: read.task(connection, org, execution_id, task_no))
-
-    async def task_output(self, org: str, execution_id: str, task_no: int, after: int, limit: int) -> list[OutputRow]:
-        return await self._read(
-            lambda connection: read.task_output(connection, org, execution_id, task_no, after=after, limit=limit)
-        )
-
-    async def timers(self, org: str, execution_id: str) -> list[TimerRow]:
-        return await self._read(lambda connection: read.timers(connection, org, execution_id))
-
-    async def dead_letters(self, org: str, execution_id: str | None = None, limit: int = 100) -> list[DeadLetter]:
-        return await self._read(lambda connection: read.dead_letters(connection, org, execution_id, limit))
-
-    async def promises(self, org: str, execution_id: str) -> list[PromiseRow]:
-        return await self._read(lambda connection: read_messages.promises(connection, org, execution_id))
-
-    async def waits(self, org: str, execution_id: str) -> list[SubscriptionRow]:
-        return await self._read(lambda connection: read_messages.waits(connection, org, execution_id))
-
-    async def waits_of_key(self, org: str, kind: SubscriptionKind, key: str, limit: int) -> list[SubscriptionRow]:
-        return await self._read(lambda connection: read_messages.waits_of_key(connection, org, kind, key, limit))
-
-    async def published(self, org: str, key: str | None, before: int | None, limit: int) -> list[PublishedRow]:
-        return await self._read(lambda connection: read_messages.published(connection, org, key, before, limit))
-
-    async def dead_events(self, org: str, key: str | None, before: int | None, limit: int) -> list[DeadEvent]:
-        where = (("org", org),) if key is None else (("org", org), ("key", key))
-        return await self._select(Select(DeadEvent, where, ("-id",), before, limit))
-
-    async def event_key(self, org: str, key: str) -> EventKeyRow:
-        found = await self._select(Select(EventKeyRow, (("org", org), ("key", key))))
-        return found[0] if found else EventKeyRow(org=org, key=key)
-
-    async def delivery(self, org: str | None, number: int) -> DeliveryRow | None:
-        return await self._read(lambda connection: read_messages.delivery(connection, org, number))
-
-    async def key_by_hash(self, key_hash: str) -> tuple[ApiKey, Org] | None:
-        return await self._read(lambda connection: read.key_by_hash(connection, key_hash))
-
-    async def key(self, org: str, key_id: str) -> ApiKey | None:
-        found = await self._select(Select(ApiKey, (("id", key_id), ("org", org))))
-        return found[0] if found else None
-
-    async def keys(self, org: str, before: str | None, limit: int) -> list[ApiKey]:
-        return await self._select(Select(ApiKey, (("org", org),), ("-id",), before, limit))
-
-    async def any_keys(self) -> bool:
-        return bool(await self._select(Select(ApiKey, limit=1)))
-
-    async def org(self, slug: str) -> Org | None:
-        found = await self._select(Select(Org, (("slug", slug),)))
-        return found[0] if found else None
-
-    async def orgs(self, after: str, limit: int) -> list[Org]:
-        return await self._select(Select(Org, after=after, limit=limit))
-
-    async def audit(self, org: str, before: int | None, limit: int) -> list[AuditRow]:
-        return await self._select(Select(AuditRow, (("org", org),), ("-seq",), before, limit))
-
-    async def definitions(self, org: str, limit: int) -> list[DefinitionRow]:
-        return await self._read(lambda connection: read.definitions(connection, org, limit))
-
-    async def workers(self, org: str, limit: int) -> list[WorkerRow]:
-        return await self._select(Select(WorkerRow, (("org", org),), ("-started_at", "id"), limit=limit))
-
-    async def deletions(self) -> list[tuple[str, int]]:
-        return [(row.org, row.since_at) for row in await self._select(Select(Deletion))]
-
-    async def holds_any(self, org: str) -> bool:
-        return await self._read(lambda connection: deletions.holds_any(connection, org))
-
-    async def closed_page(self, before: int, after: str, limit: int) -> ClosedPage:
-        return await self._read(lambda connection: deletions.closed_page(connection, before, after, limit))
-
-    async def has_remains(self) -> bool:
-        return await self._read(deletions.has_remains)
-
-    async def pauses(self) -> list[Pause]:
-        return await self._select(Select(Pause))
-
-    async def next_due_at(self, after: int) -> int | None:
-        return await self._read(lambda connection: read.next_due_at(connection, after))
-
-    async def news_for(self, worker: str) -> list[tuple[str, int]]:
-        return await self._read(lambda connection: read.news_for(connection, worker))
-
-    async def backlog(self, now: int, most: int) -> Backlog:
-        return await self._read(lambda connection: backlog(connection, now, most))
+    async def read(self, query: Query[T]) -> T:
+        """Point reads that wait together become one query."""
+        opened, asked = self._opened, cast(Any, query)
+        found: Awaitable[Any]
+        match asked:
+            case reads.Executions():
+                found = opened.executions.get(asked.org, asked.ids)
+            case reads.LastEvents():
+                found = opened.last_events.get(asked.org, asked.ids)
+            case _:
+                answer, arguments = ANSWERS[type(query)], query.arguments
+                found = self._read(lambda connection: answer(connection, **arguments))
+        return cast(T, await found)
 
     def vitals(self) -> Vitals:
         return Vitals(readers=self._database.config.readers, reads=self._open.reads.running if self._open else 0)
-
-    async def inconsistencies(self, org: str, limit: int) -> list[Inconsistency]:
-        return await self._read(lambda connection: read.inconsistencies(connection, org, limit))
 
     async def changed_elsewhere(self) -> bool:
         if self._readers is None:
@@ -237,16 +137,13 @@ class SqliteStore:
         """SQLite tells nobody."""
         await asyncio.sleep(patience_s)
 
-    async def _select(self, query: Select[T]) -> list[T]:
-        return await self._read(lambda connection: select(connection, query))
-
     @property
     def _opened(self) -> _Open:
         if self._open is None:
             raise EngineStopped("the store is not open")
         return self._open
 
-    async def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def _read(self, work: Callable[[sqlite3.Connection], Any]) -> Any:
         return await self._opened.reads.run(work)
 
 

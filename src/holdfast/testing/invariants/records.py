@@ -12,7 +12,7 @@ from holdfast.model import events as e
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import Execution, TaskRow, TimerRow
 from holdfast.model.messages import PromiseRow, SubscriptionRow
-from holdfast.store.looks import ExecutionQuery
+from holdfast.store import reads
 from holdfast.store.protocol import Store
 
 PAGE: Final = 500
@@ -87,7 +87,7 @@ async def read(store: Store, org: str = "default") -> list[Record]:
 async def _heads(store: Store, org: str) -> list[Execution]:
     found: list[Execution] = []
     before: str | None = None
-    while page := await store.list_executions(ExecutionQuery(org=org, before=before, limit=PAGE)):
+    while page := await store.read(reads.ListExecutions(org=org, before=before, limit=PAGE)):
         found.extend(page)
         before = page[-1].id
     return found
@@ -96,12 +96,12 @@ async def _heads(store: Store, org: str) -> list[Execution]:
 async def _read_one(store: Store, head: Execution) -> Record:
     """Rows that belong together: read again if the execution has moved between its head and its rows."""
     while True:
-        history = await store.history(head.org, head.id)
-        tasks = await store.tasks(head.org, head.id)
-        timers = await store.timers(head.org, head.id)
-        waits = await store.waits(head.org, head.id)
-        promises = await store.promises(head.org, head.id)
-        now = (await store.executions(head.org, [head.id]))[head.id]
+        history = await store.read(reads.History(head.org, head.id))
+        tasks = await store.read(reads.Tasks(head.org, head.id))
+        timers = await store.read(reads.Timers(head.org, head.id))
+        waits = await store.read(reads.Waits(head.org, head.id))
+        promises = await store.read(reads.Promises(head.org, head.id))
+        now = (await store.read(reads.Executions(head.org, [head.id])))[head.id]
         if now == head:
             return Record(head=head, history=history, tasks=tasks, timers=timers, waits=waits, promises=promises)
         head = now

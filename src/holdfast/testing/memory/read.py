@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from operator import attrgetter
-from typing import TypeVar
+from typing import Any, Final, TypeVar
 
 from holdfast.model.events import HistoryEvent
-from holdfast.model.executions import DeadLetter, Execution, OutputRow, State, Status
-from holdfast.model.messages import DeliveryRow
-from holdfast.store.looks import Backlog, ExecutionQuery, Inconsistency, QueueDepth
-from holdfast.store.plain import Select
-from holdfast.store.protocol import TaskKey
+from holdfast.model.executions import DeadLetter, DefinitionRow, Execution, OutputRow, State, Status, TaskRow, TimerRow
+from holdfast.model.keys import ApiKey, Org
+from holdfast.model.messages import DeliveryRow, PromiseRow, PublishedRow, SubscriptionKind, SubscriptionRow
+from holdfast.model.standalone import is_reserved
+from holdfast.store import reads
+from holdfast.store.closed_pages import ClosedPage, closed_after, page_of
+from holdfast.store.looks import Backlog, Inconsistency, QueueDepth
+from holdfast.store.reads import ListExecutions, Row, Select
 from holdfast.testing.memory.database import MemoryDatabase, copied
+from holdfast.testing.memory.deletions import holds_any
 from holdfast.testing.memory.load import with_signal
 
 T = TypeVar("T")
@@ -52,13 +56,13 @@ def last_events(database: MemoryDatabase, org: str, ids: Sequence[str]) -> dict[
     return found
 
 
-def list_executions(database: MemoryDatabase, query: ExecutionQuery) -> list[Execution]:
+def list_executions(database: MemoryDatabase, query: ListExecutions) -> list[Execution]:
     """One page, newest first."""
     heads = (database.head(key) for key in sorted(database.heads, reverse=True))
     return list(islice((head for head in heads if head is not None and _wanted(head, query)), query.limit))
 
 
-def _wanted(head: Execution, query: ExecutionQuery) -> bool:
+def _wanted(head: Execution, query: ListExecutions) -> bool:
     return (
         head.org == query.org
         and (query.before is None or head.id < query.before)
@@ -89,17 +93,100 @@ def dead_letters(database: MemoryDatabase, org: str, execution_id: str | None, l
     return [with_signal(database, letter)[0] for letter in newest[:limit]]
 
 
-def task_output(database: MemoryDatabase, org: str, key: TaskKey, after: int, limit: int) -> list[OutputRow]:
-    head = database.heads.get(key[0])
+def task_output(
+    database: MemoryDatabase, org: str, execution_id: str, task_no: int, *, after: int, limit: int
+) -> list[OutputRow]:
+    head = database.heads.get(execution_id)
     if head is None or head.org != org:
         return []
-    kept = sorted(database.output.get(key, {}).items())
+    kept = sorted(database.output.get((execution_id, task_no), {}).items())
     return [row for seq, row in kept if seq > after][:limit]
+
+
+def events_of(
+    database: MemoryDatabase, org: str, ids: Sequence[str], types: Sequence[str]
+) -> dict[str, list[HistoryEvent]]:
+    found = {key: history(database, org, key, after=0, limit=None, types=types) for key in ids}
+    return {key: events for key, events in found.items() if events}
+
+
+def closed_page(database: MemoryDatabase, before: int, after: str, limit: int) -> ClosedPage:
+    heads = database.heads.values()
+    places = {(head.closed_at, head.id): head for head in heads if head.closed_at is not None}
+    found = sorted(place for place in places if place > closed_after(after) and place[0] < before)[:limit]
+    return page_of([(key, at, places[at, key].last_seq, places[at, key].open_children) for at, key in found], limit)
+
+
+def tasks(database: MemoryDatabase, org: str, execution_id: str) -> list[TaskRow]:
+    return database.of_execution(database.tasks, org, execution_id)
+
+
+def tasks_of(database: MemoryDatabase, org: str, ids: Sequence[str]) -> dict[str, list[TaskRow]]:
+    found = {key: tasks(database, org, key) for key in ids}
+    return {key: rows for key, rows in found.items() if rows}
+
+
+def task(database: MemoryDatabase, org: str, execution_id: str, task_no: int) -> TaskRow | None:
+    found = database.tasks.get((execution_id, task_no))
+    return copied(found) if found is not None and found.org == org else None
+
+
+def timers(database: MemoryDatabase, org: str, execution_id: str) -> list[TimerRow]:
+    return database.of_execution(database.timers, org, execution_id)
+
+
+def promises(database: MemoryDatabase, org: str, execution_id: str) -> list[PromiseRow]:
+    found: list[PromiseRow] = database.of_execution(database.promises, org, execution_id)
+    return sorted(found, key=lambda row: (row.promise_no, row.name))
+
+
+def waits(database: MemoryDatabase, org: str, execution_id: str) -> list[SubscriptionRow]:
+    return database.of_execution(database.subscriptions, org, execution_id)
+
+
+def waits_of_key(
+    database: MemoryDatabase, org: str, kind: SubscriptionKind, key: str, limit: int
+) -> list[SubscriptionRow]:
+    rows = sorted(database.subscriptions.items())
+    return [row for _, row in rows if (row.org, row.kind, row.key) == (org, kind, key)][:limit]
+
+
+def published(
+    database: MemoryDatabase, org: str, key: str | None, before: int | None, limit: int
+) -> list[PublishedRow]:
+    found = [
+        copied(row)
+        for number, row in sorted(database.published.items(), reverse=True)
+        if row.org == org and key in (None, row.key) and (before is None or number < before)
+    ]
+    return found[:limit]
+
+
+def key_by_hash(database: MemoryDatabase, key_hash: str) -> tuple[ApiKey, Org] | None:
+    for key in database.rows[ApiKey].values():
+        if key_hash in {key.hash, key.old_hash}:
+            return key, database.rows[Org][key.org]
+    return None
+
+
+def definitions(database: MemoryDatabase, org: str, limit: int) -> list[DefinitionRow]:
+    known = database.rows[DefinitionRow].values()
+    found = [row for row in known if row.org == org and not is_reserved(row.kind)]
+    return sorted(found, key=lambda row: (row.kind, -row.registered_at, row.version))[:limit]
+
+
+def has_remains(database: MemoryDatabase) -> bool:
+    return bool(database.remains)
+
+
+def row(database: MemoryDatabase, query: Row[T]) -> T | None:
+    found = database.rows[query.record].get(query.key)
+    return query.scoped(copied(found)) if found is not None else None
 
 
 def select(database: MemoryDatabase, query: Select[T]) -> list[T]:
     (first, falling), *_ = query.columns
-    found = [row for row in database.rows[query.record].values() if all(getattr(row, n) == v for n, v in query.where)]
+    found = [row for row in database.rows[query.record].values() if all(getattr(row, n) == v for n, v in query.asked)]
     if query.after is not None:
         found = [
             row
@@ -213,3 +300,37 @@ class _Depths(defaultdict[tuple[str, str], list[int]]):
     def fullest(self, most: int) -> list[QueueDepth]:
         found = [QueueDepth(*key, len(since), min(since)) for key, since in self.items()]
         return sorted(found, key=lambda depth: (-depth.waiting, depth.org, depth.queue))[:most]
+
+
+ANSWERS: Final[dict[type[Any], Callable[..., Any]]] = {
+    reads.Row: row,
+    reads.Select: select,
+    reads.Executions: executions,
+    reads.LastEvents: last_events,
+    reads.ExecutionByWorkflowId: execution_by_workflow_id,
+    reads.ListExecutions: list_executions,
+    reads.CountExecutions: count_executions,
+    reads.History: history,
+    reads.EventsOf: events_of,
+    reads.ClosedExecutions: closed_page,
+    reads.DeadLetters: dead_letters,
+    reads.Tasks: tasks,
+    reads.TasksOf: tasks_of,
+    reads.Task: task,
+    reads.TaskOutput: task_output,
+    reads.Timers: timers,
+    reads.Promises: promises,
+    reads.Waits: waits,
+    reads.WaitsOfKey: waits_of_key,
+    reads.Published: published,
+    reads.Delivery: delivery,
+    reads.KeyByHash: key_by_hash,
+    reads.Definitions: definitions,
+    reads.HoldsAny: holds_any,
+    reads.HasRemains: has_remains,
+    reads.NextDueAt: next_due_at,
+    reads.NewsFor: news_for,
+    reads.Backlogs: backlog,
+    reads.Inconsistencies: inconsistencies,
+}
+"""Which function answers a question."""

@@ -9,42 +9,17 @@ import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextvars import Context, copy_context
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 from holdfast.errors import EngineStopped, InvalidRequest, OutcomeUnknown, StorageBusy
-from holdfast.model.events import HistoryEvent
-from holdfast.model.executions import (
-    DeadLetter,
-    DefinitionRow,
-    Execution,
-    OutputRow,
-    Status,
-    TaskRow,
-    TimerRow,
-    WorkerRow,
-)
-from holdfast.model.keys import ApiKey, AuditRow, Deletion, Org
-from holdfast.model.messages import (
-    DeadEvent,
-    DeliveryRow,
-    EventKeyRow,
-    PromiseRow,
-    PublishedRow,
-    SubscriptionKind,
-    SubscriptionRow,
-)
-from holdfast.model.pauses import Pause
-from holdfast.model.standalone import is_reserved
-from holdfast.store.closed_pages import ClosedPage, closed_after, page_of
-from holdfast.store.looks import Backlog, ExecutionQuery, Inconsistency, Vitals
-from holdfast.store.plain import Select
+from holdfast.store.looks import Vitals
 from holdfast.store.protocol import Batch, BatchSource, Changes, Clock, Loaded
+from holdfast.store.reads import Query
 from holdfast.testing.memory import read
-from holdfast.testing.memory.database import MemoryDatabase, copied
-from holdfast.testing.memory.deletions import holds_any
+from holdfast.testing.memory.database import MemoryDatabase
 from holdfast.testing.memory.load import load
 from holdfast.testing.memory.write import write
 
@@ -252,152 +227,12 @@ class MemoryStore:
         await self._faults.before_read()
         return self._database
 
-    async def _select(self, query: Select[T]) -> list[T]:
-        return read.select(await self._open(), query)
-
-    async def executions(self, org: str, ids: Sequence[str]) -> dict[str, Execution]:
-        return read.executions(await self._open(), org, ids)
-
-    async def execution_by_workflow_id(self, org: str, workflow_id: str) -> Execution | None:
-        return read.execution_by_workflow_id(await self._open(), org, workflow_id)
-
-    async def history(
-        self, org: str, execution_id: str, after: int = 0, limit: int | None = None, types: Sequence[str] = ()
-    ) -> list[HistoryEvent]:
-        return read.history(await self._open(), org, execution_id, after=after, limit=limit, types=types)
-
-    async def last_events(self, org: str, ids: Sequence[str]) -> dict[str, HistoryEvent]:
-        return read.last_events(await self._open(), org, ids)
-
-    async def events_of(self, org: str, ids: Sequence[str], types: Sequence[str]) -> dict[str, list[HistoryEvent]]:
+    async def read(self, query: Query[T]) -> T:
         database = await self._open()
-        found = {key: read.history(database, org, key, after=0, limit=None, types=types) for key in ids}
-        return {key: events for key, events in found.items() if events}
-
-    async def list_executions(self, query: ExecutionQuery) -> list[Execution]:
-        return read.list_executions(await self._open(), query)
-
-    async def count_executions(self, org: str) -> dict[Status, int]:
-        return read.count_executions(await self._open(), org)
-
-    async def tasks(self, org: str, execution_id: str) -> list[TaskRow]:
-        database = await self._open()
-        return database.of_execution(database.tasks, org, execution_id)
-
-    async def tasks_of(self, org: str, ids: Sequence[str]) -> dict[str, list[TaskRow]]:
-        database = await self._open()
-        found = {key: database.of_execution(database.tasks, org, key) for key in ids}
-        return {key: tasks for key, tasks in found.items() if tasks}
-
-    async def task(self, org: str, execution_id: str, task_no: int) -> TaskRow | None:
-        found = (await self._open()).tasks.get((execution_id, task_no))
-        return copied(found) if found is not None and found.org == org else None
-
-    async def task_output(self, org: str, execution_id: str, task_no: int, after: int, limit: int) -> list[OutputRow]:
-        return read.task_output(await self._open(), org, (execution_id, task_no), after, limit)
-
-    async def timers(self, org: str, execution_id: str) -> list[TimerRow]:
-        database = await self._open()
-        return database.of_execution(database.timers, org, execution_id)
-
-    async def dead_letters(self, org: str, execution_id: str | None = None, limit: int = 100) -> list[DeadLetter]:
-        return read.dead_letters(await self._open(), org, execution_id, limit)
-
-    async def promises(self, org: str, execution_id: str) -> list[PromiseRow]:
-        database = await self._open()
-        found: list[PromiseRow] = database.of_execution(database.promises, org, execution_id)
-        return sorted(found, key=lambda row: (row.promise_no, row.name))
-
-    async def waits(self, org: str, execution_id: str) -> list[SubscriptionRow]:
-        database = await self._open()
-        return database.of_execution(database.subscriptions, org, execution_id)
-
-    async def waits_of_key(self, org: str, kind: SubscriptionKind, key: str, limit: int) -> list[SubscriptionRow]:
-        rows = sorted((await self._open()).subscriptions.items())
-        return [row for _, row in rows if (row.org, row.kind, row.key) == (org, kind, key)][:limit]
-
-    async def published(self, org: str, key: str | None, before: int | None, limit: int) -> list[PublishedRow]:
-        return _newest((await self._open()).published, org, key, before, limit)
-
-    async def dead_events(self, org: str, key: str | None, before: int | None, limit: int) -> list[DeadEvent]:
-        where = (("org", org),) if key is None else (("org", org), ("key", key))
-        return await self._select(Select(DeadEvent, where, ("-id",), before, limit))
-
-    async def event_key(self, org: str, key: str) -> EventKeyRow:
-        found = await self._select(Select(EventKeyRow, (("org", org), ("key", key))))
-        return found[0] if found else EventKeyRow(org=org, key=key)
-
-    async def delivery(self, org: str | None, number: int) -> DeliveryRow | None:
-        return read.delivery(await self._open(), org, number)
-
-    async def key_by_hash(self, key_hash: str) -> tuple[ApiKey, Org] | None:
-        database = await self._open()
-        for key in database.rows[ApiKey].values():
-            if key_hash in {key.hash, key.old_hash}:
-                return key, database.rows[Org][key.org]
-        return None
-
-    async def key(self, org: str, key_id: str) -> ApiKey | None:
-        found = await self._select(Select(ApiKey, (("id", key_id), ("org", org))))
-        return found[0] if found else None
-
-    async def keys(self, org: str, before: str | None, limit: int) -> list[ApiKey]:
-        return await self._select(Select(ApiKey, (("org", org),), ("-id",), before, limit))
-
-    async def any_keys(self) -> bool:
-        return bool(await self._select(Select(ApiKey, limit=1)))
-
-    async def org(self, slug: str) -> Org | None:
-        found = await self._select(Select(Org, (("slug", slug),)))
-        return found[0] if found else None
-
-    async def orgs(self, after: str, limit: int) -> list[Org]:
-        return await self._select(Select(Org, after=after, limit=limit))
-
-    async def audit(self, org: str, before: int | None, limit: int) -> list[AuditRow]:
-        return await self._select(Select(AuditRow, (("org", org),), ("-seq",), before, limit))
-
-    async def definitions(self, org: str, limit: int) -> list[DefinitionRow]:
-        known = (await self._open()).rows[DefinitionRow].values()
-        found = [row for row in known if row.org == org and not is_reserved(row.kind)]
-        return sorted(found, key=lambda row: (row.kind, -row.registered_at, row.version))[:limit]
-
-    async def workers(self, org: str, limit: int) -> list[WorkerRow]:
-        return await self._select(Select(WorkerRow, (("org", org),), ("-started_at", "id"), limit=limit))
-
-    async def deletions(self) -> list[tuple[str, int]]:
-        return [(row.org, row.since_at) for row in await self._select(Select(Deletion))]
-
-    async def holds_any(self, org: str) -> bool:
-        return holds_any(await self._open(), org)
-
-    async def closed_page(self, before: int, after: str, limit: int) -> ClosedPage:
-        heads = (await self._open()).heads.values()
-        places = {(head.closed_at, head.id): head for head in heads if head.closed_at is not None}
-        found = sorted(place for place in places if place > closed_after(after) and place[0] < before)[:limit]
-        rows = [(key, at, places[at, key].last_seq, places[at, key].open_children) for at, key in found]
-        return page_of(rows, limit)
-
-    async def has_remains(self) -> bool:
-        return bool((await self._open()).remains)
-
-    async def pauses(self) -> list[Pause]:
-        return await self._select(Select(Pause))
-
-    async def next_due_at(self, after: int) -> int | None:
-        return read.next_due_at(await self._open(), after)
-
-    async def backlog(self, now: int, most: int) -> Backlog:
-        return read.backlog(await self._open(), now, most)
+        return cast(T, read.ANSWERS[type(query)](database, **query.arguments))
 
     def vitals(self) -> Vitals:
         return Vitals(readers=1)
-
-    async def news_for(self, worker: str) -> list[tuple[str, int]]:
-        return read.news_for(await self._open(), worker)
-
-    async def inconsistencies(self, org: str, limit: int) -> list[Inconsistency]:
-        return read.inconsistencies(await self._open(), org, limit)
 
     async def changed_elsewhere(self) -> bool:
         commits = (await self._open()).commits - self._own_commits
@@ -426,12 +261,3 @@ class MemoryStore:
 def _end(waiting: asyncio.Future[None]) -> None:
     if not waiting.done():
         waiting.set_result(None)
-
-
-def _newest(table: dict[int, Any], org: str, key: str | None, before: int | None, limit: int) -> list[Any]:
-    found = [
-        copied(row)
-        for number, row in sorted(table.items(), reverse=True)
-        if row.org == org and key in (None, row.key) and (before is None or number < before)
-    ]
-    return found[:limit]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.model.executions import DefinitionRow, RequestRow, WorkerRow
-from holdfast.model.keys import Deletion
+from holdfast.model.keys import ApiKey, AuditRow, Deletion, Org
 from holdfast.model.messages import DeadEvent, EventKeyRow, TriggerRow
+from holdfast.model.pauses import Pause
+from holdfast.store import reads
 from holdfast.store.closed_pages import ClosedPage
-from holdfast.store.looks import ExecutionQuery
 from holdfast.store.protocol import Changes, LoadPlan
 from holdfast.testing.stores.bench import START, Bench, OpenStore
 from holdfast.testing.stores.keys import a_key, an_act, an_org
@@ -55,7 +56,7 @@ async def write_org(bench: Bench, org: str, first: int) -> None:
 async def purge(bench: Bench, org: str, page: int) -> int:
     """Until nothing is left; how many pages that took."""
     pages = 0
-    while await bench.store.holds_any(org):
+    while await bench.store.read(reads.HoldsAny(org)):
         await bench.write(purged_orgs={org: page})
         pages += 1
         assert pages < 100, "it comes to an end"
@@ -71,27 +72,31 @@ class Deletions:
         await purge(bench, ORG, 100)
 
         store = bench.store
-        assert await store.executions(ORG, [an_id(1), an_id(2)]) == {}
-        assert await store.history(ORG, an_id(1)) == []
-        assert [await store.tasks(ORG, an_id(1)), await store.timers(ORG, an_id(1))] == [[], []]
-        assert [await store.workers(ORG, 10), await store.definitions(ORG, 10), await store.keys(ORG, None, 10)] == [
+        assert await store.read(reads.Executions(ORG, [an_id(1), an_id(2)])) == {}
+        assert await store.read(reads.History(ORG, an_id(1))) == []
+        assert [await store.read(reads.Tasks(ORG, an_id(1))), await store.read(reads.Timers(ORG, an_id(1)))] == [[], []]
+        assert [
+            await store.read(reads.Select(WorkerRow, (("org", ORG),), ("-started_at", "id"), limit=10)),
+            await store.read(reads.Definitions(ORG, 10)),
+            await store.read(reads.Select(ApiKey, (("org", ORG),), ("-id",), None, 10)),
+        ] == [
             [],
             [],
             [],
         ]
-        assert await store.org(ORG) == an_org(ORG, audit_seq=1)
-        assert await store.audit(ORG, None, 10) == [an_act(1, ORG)]
-        assert set(await store.executions(OTHER_ORG, [an_id(11), an_id(12)])) == {an_id(11), an_id(12)}
-        assert len(await store.history(OTHER_ORG, an_id(11))) == 3
-        assert [pause.org for pause in await store.pauses()] == [OTHER_ORG]
-        assert await store.holds_any(OTHER_ORG)
+        assert await store.read(reads.Row(Org, ORG)) == an_org(ORG, audit_seq=1)
+        assert await store.read(reads.Select(AuditRow, (("org", ORG),), ("-seq",), None, 10)) == [an_act(1, ORG)]
+        assert set(await store.read(reads.Executions(OTHER_ORG, [an_id(11), an_id(12)]))) == {an_id(11), an_id(12)}
+        assert len(await store.read(reads.History(OTHER_ORG, an_id(11)))) == 3
+        assert [pause.org for pause in await store.read(reads.Select(Pause))] == [OTHER_ORG]
+        assert await store.read(reads.HoldsAny(OTHER_ORG))
 
     async def test_it_is_removed_in_pages(self, open_store: OpenStore) -> None:
         """Also a history that is longer than a page."""
         bench = await Bench.opened(open_store)
         await write_org(bench, ORG, 1)
         assert await purge(bench, ORG, 2) > 1
-        assert await bench.store.executions(ORG, [an_id(1), an_id(2)]) == {}
+        assert await bench.store.read(reads.Executions(ORG, [an_id(1), an_id(2)])) == {}
 
     async def test_what_was_purged_is_not_remembered(self, open_store: OpenStore) -> None:
         """A batch that asks for it finds nothing, though it was written or loaded just before."""
@@ -114,20 +119,21 @@ class Deletions:
     async def test_what_is_to_be_removed_is_listed_until_it_is_done(self, open_store: OpenStore) -> None:
         """Asked for twice, it counts from the first time."""
         bench = await Bench.opened(open_store)
-        await bench.put(Deletion(org=ORG, since_at=START), Deletion(org=OTHER_ORG, since_at=START + 1))
+        ours, theirs = Deletion(org=ORG, since_at=START), Deletion(org=OTHER_ORG, since_at=START + 1)
+        await bench.put(ours, theirs)
         await bench.put(Deletion(org=ORG, since_at=START + 9))
-        assert await bench.store.deletions() == [(ORG, START), (OTHER_ORG, START + 1)]
+        assert await bench.store.read(reads.Select(Deletion)) == [ours, theirs]
 
         await bench.write(rows={Deletion: {ORG: None}})
-        assert await bench.store.deletions() == [(OTHER_ORG, START + 1)]
-        assert not await bench.store.holds_any(ORG)
+        assert await bench.store.read(reads.Select(Deletion)) == [theirs]
+        assert not await bench.store.read(reads.HoldsAny(ORG))
 
     async def test_what_was_written_with_the_page_is_gone_too(self, open_store: OpenStore) -> None:
         """A page comes last in its transaction."""
         bench = await Bench.opened(open_store)
         late = an_execution(5)
         await bench.write(new_executions=[late], purged_orgs={ORG: 10})
-        assert not await bench.store.holds_any(ORG)
+        assert not await bench.store.read(reads.HoldsAny(ORG))
 
     async def test_closed_executions_are_found_in_the_order_they_were_closed_in(self, open_store: OpenStore) -> None:
         """Those that are open, were closed later or have open children are not over."""
@@ -144,9 +150,9 @@ class Deletions:
         store = bench.store
 
         over = [(an_id(60), 0), (an_id(5), 0), (an_id(1), 4)]
-        assert await store.closed_page(START + 50, "", 10) == ClosedPage(over, None)
-        assert await store.closed_page(START + 51, "", 10) == ClosedPage([*over, (an_id(3), 0)], None)
-        assert await store.closed_page(START + 6, "", 10) == ClosedPage([], None)
+        assert await store.read(reads.ClosedExecutions(START + 50, "", 10)) == ClosedPage(over, None)
+        assert await store.read(reads.ClosedExecutions(START + 51, "", 10)) == ClosedPage([*over, (an_id(3), 0)], None)
+        assert await store.read(reads.ClosedExecutions(START + 6, "", 10)) == ClosedPage([], None)
 
     async def test_a_page_begins_after_the_one_before(self, open_store: OpenStore) -> None:
         """Also among those that were closed in the same instant."""
@@ -156,7 +162,7 @@ class Deletions:
 
         found, after, sizes = [], "", []
         while True:
-            page = await bench.store.closed_page(START + 40, after, 2)
+            page = await bench.store.read(reads.ClosedExecutions(START + 40, after, 2))
             found += [key for key, _ in page.executions]
             sizes.append(len(page.executions))
             if page.after is None:
@@ -170,20 +176,20 @@ class Deletions:
         bench = await Bench.opened(open_store)
         await write_org(bench, ORG, 1)
         loaded = await bench.load(idle_executions={an_id(1)})
-        assert not await bench.store.has_remains()
+        assert not await bench.store.read(reads.HasRemains())
         await bench.write(removed=loaded.executions, remains={an_id(1)})
 
         pages = 0
-        while await bench.store.has_remains():
-            assert await bench.store.executions(ORG, [an_id(1)]) == {}
-            assert await bench.store.history(ORG, an_id(1)) == []
-            assert await bench.store.last_events(ORG, [an_id(1)]) == {}
-            assert await bench.store.events_of(ORG, [an_id(1)], ["SIGNAL_RECEIVED"]) == {}
-            assert [found.id for found in await bench.store.list_executions(ExecutionQuery(org=ORG))] == [an_id(2)]
+        while await bench.store.read(reads.HasRemains()):
+            assert await bench.store.read(reads.Executions(ORG, [an_id(1)])) == {}
+            assert await bench.store.read(reads.History(ORG, an_id(1))) == []
+            assert await bench.store.read(reads.LastEvents(ORG, [an_id(1)])) == {}
+            assert await bench.store.read(reads.EventsOf(ORG, [an_id(1)], ["SIGNAL_RECEIVED"])) == {}
+            assert [found.id for found in await bench.store.read(reads.ListExecutions(org=ORG))] == [an_id(2)]
             await bench.write(cleared=2)
             pages += 1
         assert pages == 2
-        assert len(await bench.store.history(ORG, an_id(2))) == 3
+        assert len(await bench.store.read(reads.History(ORG, an_id(2)))) == 3
         # Nothing is left in the way of the same rows.
         await bench.write(new_executions=[an_execution(1, last_seq=3)], events=[(an_id(1), e) for e in some_events(3)])
 
@@ -197,9 +203,9 @@ class Deletions:
             await bench.write(removed=loaded.executions, remains={an_id(number)})
         await purge(bench, ORG, 2)
 
-        assert await bench.store.has_remains()
+        assert await bench.store.read(reads.HasRemains())
         await purge(bench, OTHER_ORG, 2)
-        assert not await bench.store.has_remains()
+        assert not await bench.store.read(reads.HasRemains())
 
     async def test_nothing_of_a_removed_execution_is_left(self, open_store: OpenStore) -> None:
         """Its workflow id goes with it; one that has moved on to another execution stays."""
@@ -219,7 +225,10 @@ class Deletions:
         assert left.executions.keys() == {an_id(9)}
         assert not left.tasks
         assert left.workflow_keys == {(ORG, moved.workflow_id): an_id(9)}
-        assert await bench.store.history(ORG, an_id(1)) == []
-        assert [await bench.store.tasks(ORG, an_id(1)), await bench.store.timers(ORG, an_id(2))] == [[], []]
-        page = await bench.store.list_executions(ExecutionQuery(org=ORG, metadata=(("a", "b"),)))
+        assert await bench.store.read(reads.History(ORG, an_id(1))) == []
+        assert [
+            await bench.store.read(reads.Tasks(ORG, an_id(1))),
+            await bench.store.read(reads.Timers(ORG, an_id(2))),
+        ] == [[], []]
+        page = await bench.store.read(reads.ListExecutions(org=ORG, metadata=(("a", "b"),)))
         assert page == []

@@ -9,6 +9,7 @@ from holdfast.model.messages import (
     SubscriptionKind,
 )
 from holdfast.model.values import NULL
+from holdfast.store import reads
 from holdfast.testing.stores.bench import START, Bench, OpenStore
 from holdfast.testing.stores.messages import a_delivery, a_kept_event, a_match, a_wait, numbered
 from holdfast.testing.stores.records import ORG, OTHER_ORG, an_execution, an_id
@@ -26,14 +27,14 @@ class Deliveries:
             9, kind=MESSAGE, key="paid", data=_DATA, correlation="c", consume=True, kept=True, idempotency_key="k"
         )
         await bench.write(deliveries={9: full})
-        assert plain(await bench.store.delivery(ORG, 9)) == plain(full)
+        assert plain(await bench.store.read(reads.Delivery(ORG, 9))) == plain(full)
 
         full.cursor, full.delivered, full.done_at = 5, 3, START + 1
         await bench.write(deliveries={9: full})
 
-        assert plain(await bench.store.delivery(None, 9)) == plain(full)
-        assert await bench.store.delivery(OTHER_ORG, 9) is None
-        assert await bench.store.delivery(ORG, 8) is None
+        assert plain(await bench.store.read(reads.Delivery(None, 9))) == plain(full)
+        assert await bench.store.read(reads.Delivery(OTHER_ORG, 9)) is None
+        assert await bench.store.read(reads.Delivery(ORG, 8)) is None
 
     async def test_the_next_page_is_loaded(self, open_store: OpenStore) -> None:
         """After the cursor and below the bound, with the executions; `more` says that the page is full."""
@@ -101,9 +102,9 @@ class Deliveries:
         """Whoever asks what is due next is told: its process may be gone."""
         bench = await Bench.opened(open_store)
         await bench.write(deliveries={1: a_delivery(1, sent_at=START - 5)})
-        assert await bench.store.next_due_at(START) == START - 5
+        assert await bench.store.read(reads.NextDueAt(START)) == START - 5
         await bench.write(deliveries={1: a_delivery(1, sent_at=START - 5, done_at=START)})
-        assert await bench.store.next_due_at(START) is None
+        assert await bench.store.read(reads.NextDueAt(START)) is None
 
     async def test_a_delivery_is_forgotten_when_nobody_can_ask_for_it(self, open_store: OpenStore) -> None:
         """A day after it was done, unless the idempotency key it was sent with still counts."""
@@ -121,5 +122,5 @@ class Deliveries:
 
         await bench.write(forget_messages_before=START + day + 1)
 
-        found = [number for number in range(1, 6) if await bench.store.delivery(ORG, number) is not None]
+        found = [number for number in range(1, 6) if await bench.store.read(reads.Delivery(ORG, number)) is not None]
         assert found == [2, 4, 5]

@@ -6,6 +6,7 @@ import asyncio
 from unittest import SkipTest
 
 from holdfast.model.executions import Ready
+from holdfast.store import reads
 from holdfast.store.protocol import Changes, Loaded, LoadPlan
 from holdfast.testing.stores.bench import START, Bench, OpenStore
 from holdfast.testing.stores.records import ORG, an_execution
@@ -31,7 +32,7 @@ class Failing:
         assert isinstance(outcomes[0], KeyError)
         assert isinstance(outcomes[-1], Exception)
         assert all(isinstance(outcome, Loaded) for outcome in outcomes[1:-1])
-        found = await bench.store.executions(ORG, [an_execution(number).id for number in range(51)])
+        found = await bench.store.read(reads.Executions(ORG, [an_execution(number).id for number in range(51)]))
         assert len(found) == 48
 
     async def test_a_failed_decision_leaves_no_trace_in_what_is_loaded_next(self, open_store: OpenStore) -> None:
@@ -70,7 +71,7 @@ class Failing:
         await bench.run(LoadPlan(executions={execution.id}), decide)
 
         assert seen == [0, 0, 0]
-        assert (await bench.store.executions(ORG, [execution.id]))[execution.id].last_seq == 1
+        assert (await bench.store.read(reads.Executions(ORG, [execution.id])))[execution.id].last_seq == 1
 
     async def test_closing_writes_what_waits(self, open_store: OpenStore) -> None:
         """`close` is not a way to lose work."""

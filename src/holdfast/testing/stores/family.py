@@ -6,6 +6,7 @@ from holdfast.model import events as ev
 from holdfast.model.events import EventBody, HistoryEvent
 from holdfast.model.executions import Execution, State
 from holdfast.model.values import ParentClose
+from holdfast.store import reads
 from holdfast.testing.stores.bench import START, Bench, OpenStore
 from holdfast.testing.stores.records import ORG, a_closed_execution, an_execution, an_id, some_events
 
@@ -139,7 +140,10 @@ class Family:
         child = a_child(2, parent, 1)
         await bench.write(changed_executions={parent.id: parent}, new_executions=[child])
 
-        assert await bench.store.executions(ORG, [parent.id, child.id]) == {parent.id: parent, child.id: child}
+        assert await bench.store.read(reads.Executions(ORG, [parent.id, child.id])) == {
+            parent.id: parent,
+            child.id: child,
+        }
 
     async def test_changed_metadata_is_read_as_it_was_written(self, open_store: OpenStore) -> None:
         """Tags are added, changed and taken away, whole sets at a time, any number of times."""
@@ -150,4 +154,4 @@ class Family:
             by_id = {execution.id: execution for execution in changed}
             await bench.write(changed_executions=by_id, turned=set(by_id), metadata=by_id)
 
-            assert await bench.store.executions(ORG, list(by_id)) == by_id
+            assert await bench.store.read(reads.Executions(ORG, list(by_id))) == by_id

@@ -10,6 +10,7 @@ from unittest import SkipTest
 from msgspec.structs import replace
 
 from holdfast.model.keys import ApiKey, AuditRow, Org, Role
+from holdfast.store import reads
 from holdfast.store.protocol import Changes, Loaded, LoadPlan
 from holdfast.testing.stores.bench import START, Bench, OpenStore
 from holdfast.testing.stores.records import ORG, OTHER_ORG, an_id
@@ -77,10 +78,10 @@ class Keys:
         await write_orgs(bench, ORG, rows=[bare])
         full = replace(a_full_key(), created_by=None)
         await bench.put(full)
-        assert await bench.store.key(ORG, bare.id) == full
+        assert await bench.store.read(reads.Row(ApiKey, bare.id, ORG)) == full
 
         await bench.put(bare)
-        assert await bench.store.key(ORG, bare.id) == bare
+        assert await bench.store.read(reads.Row(ApiKey, bare.id, ORG)) == bare
 
     async def test_an_org_is_changed(self, open_store: OpenStore) -> None:
         """Its end, and the end of its record."""
@@ -89,8 +90,8 @@ class Keys:
         changed = an_org(closed_at=START + 1, audit_seq=2, audit_digest="cd")
         await bench.run(LoadPlan(rows={Org: {ORG}}), lambda _: Changes(rows={Org: {ORG: changed}}))
 
-        assert await bench.store.org(ORG) == changed
-        assert await bench.store.org(OTHER_ORG) is None
+        assert await bench.store.read(reads.Row(Org, ORG)) == changed
+        assert await bench.store.read(reads.Row(Org, OTHER_ORG)) is None
 
     async def test_a_key_is_found_by_its_hash_and_the_one_before(self, open_store: OpenStore) -> None:
         """With its org; whether it still counts is not the store's business."""
@@ -98,11 +99,11 @@ class Keys:
         key = a_full_key()
         await write_orgs(bench, ORG, OTHER_ORG, rows=[key, a_key(2, OTHER_ORG)])
 
-        assert await bench.store.key_by_hash(key.hash) == (key, an_org())
-        assert await bench.store.key_by_hash(key.old_hash or "") == (key, an_org())
-        assert await bench.store.key_by_hash(a_key(2).hash) == (a_key(2, OTHER_ORG), an_org(OTHER_ORG))
-        assert await bench.store.key_by_hash(f"{77:064x}") is None
-        assert await bench.store.key_by_hash("") is None
+        assert await bench.store.read(reads.KeyByHash(key.hash)) == (key, an_org())
+        assert await bench.store.read(reads.KeyByHash(key.old_hash or "")) == (key, an_org())
+        assert await bench.store.read(reads.KeyByHash(a_key(2).hash)) == (a_key(2, OTHER_ORG), an_org(OTHER_ORG))
+        assert await bench.store.read(reads.KeyByHash(f"{77:064x}")) is None
+        assert await bench.store.read(reads.KeyByHash("")) is None
 
     async def test_keys_are_listed_by_org_the_newest_first(self, open_store: OpenStore) -> None:
         """In pages; nobody sees another org's."""
@@ -110,38 +111,43 @@ class Keys:
         keys = [a_key(n) for n in (1, 2, 3)]
         await write_orgs(bench, ORG, OTHER_ORG, rows=[*keys, a_key(4, OTHER_ORG)])
 
-        page = await bench.store.keys(ORG, None, 2)
+        page = await bench.store.read(reads.Select(ApiKey, (("org", ORG),), ("-id",), None, 2))
         assert [key.id for key in page] == [an_id(3), an_id(2)]
-        assert await bench.store.keys(ORG, an_id(2), 10) == [a_key(1)]
-        assert await bench.store.key(OTHER_ORG, an_id(1)) is None
-        assert await bench.store.key(ORG, an_id(4)) is None
+        assert await bench.store.read(reads.Select(ApiKey, (("org", ORG),), ("-id",), an_id(2), 10)) == [a_key(1)]
+        assert await bench.store.read(reads.Row(ApiKey, an_id(1), OTHER_ORG)) is None
+        assert await bench.store.read(reads.Row(ApiKey, an_id(4), ORG)) is None
 
     async def test_whether_there_are_keys(self, open_store: OpenStore) -> None:
         """An org alone is none; a revoked key is one."""
         bench = await Bench.opened(open_store)
         await write_orgs(bench, ORG)
-        assert await bench.store.any_keys() is False
+        assert await bench.store.read(reads.Select(ApiKey, limit=1)) == []
 
         await bench.put(a_key(revoked_at=START))
-        assert await bench.store.any_keys() is True
+        assert await bench.store.read(reads.Select(ApiKey, limit=1)) == [a_key(revoked_at=START)]
 
     async def test_orgs_are_listed_by_slug(self, open_store: OpenStore) -> None:
         """In pages, in the order of their bytes."""
         bench = await Bench.opened(open_store)
         await write_orgs(bench, "b", "a", "B", "c")
 
-        assert [org.slug for org in await bench.store.orgs("", 3)] == ["B", "a", "b"]
-        assert [org.slug for org in await bench.store.orgs("b", 3)] == ["c"]
+        assert [org.slug for org in await bench.store.read(reads.Select(Org, after="", limit=3))] == ["B", "a", "b"]
+        assert [org.slug for org in await bench.store.read(reads.Select(Org, after="b", limit=3))] == ["c"]
 
     async def test_acts_are_listed_by_org_the_newest_first(self, open_store: OpenStore) -> None:
         """As they were written, in pages."""
         bench = await Bench.opened(open_store)
         await write_orgs(bench, ORG, OTHER_ORG, rows=[an_act(1), an_act(2), an_act(3), an_act(1, OTHER_ORG)])
 
-        assert await bench.store.audit(ORG, None, 2) == [an_act(3), an_act(2)]
-        assert await bench.store.audit(ORG, 2, 10) == [an_act(1)]
-        assert await bench.store.audit(OTHER_ORG, None, 10) == [an_act(1, OTHER_ORG)]
-        assert await bench.store.audit("nobody", None, 10) == []
+        assert await bench.store.read(reads.Select(AuditRow, (("org", ORG),), ("-seq",), None, 2)) == [
+            an_act(3),
+            an_act(2),
+        ]
+        assert await bench.store.read(reads.Select(AuditRow, (("org", ORG),), ("-seq",), 2, 10)) == [an_act(1)]
+        assert await bench.store.read(reads.Select(AuditRow, (("org", OTHER_ORG),), ("-seq",), None, 10)) == [
+            an_act(1, OTHER_ORG)
+        ]
+        assert await bench.store.read(reads.Select(AuditRow, (("org", "nobody"),), ("-seq",), None, 10)) == []
 
     async def test_what_was_recorded_is_not_replaced(self, open_store: OpenStore) -> None:
         """A second act of the same number is refused, with everything that came with it."""
@@ -151,8 +157,8 @@ class Keys:
         forging = bench.put(forged, a_key())
         (refusal,) = await asyncio.gather(forging, return_exceptions=True)
         assert isinstance(refusal, Exception)
-        assert await bench.store.audit(ORG, None, 10) == [an_act(1)]
-        assert await bench.store.any_keys() is False
+        assert await bench.store.read(reads.Select(AuditRow, (("org", ORG),), ("-seq",), None, 10)) == [an_act(1)]
+        assert await bench.store.read(reads.Select(ApiKey, limit=1)) == []
 
     async def test_two_nodes_add_to_one_record_without_gaps(self, open_store: OpenStore) -> None:
         """Also while the org itself is being made by both."""
@@ -168,6 +174,6 @@ class Keys:
 
         plans = [bench.run(LoadPlan(rows={Org: {ORG}}), add) for bench in benches for _ in range(10)]
         await asyncio.gather(*plans)
-        acts = await benches[0].store.audit(ORG, None, 100)
+        acts = await benches[0].store.read(reads.Select(AuditRow, (("org", ORG),), ("-seq",), None, 100))
         assert [act.seq for act in acts] == list(range(20, 0, -1))
-        assert await benches[1].store.org(ORG) == an_org(audit_seq=20)
+        assert await benches[1].store.read(reads.Row(Org, ORG)) == an_org(audit_seq=20)

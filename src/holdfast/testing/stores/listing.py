@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.model.executions import Execution, Ready, State, Status
 from holdfast.model.ids import execution_id
-from holdfast.store.looks import ExecutionQuery
+from holdfast.store import reads
 from holdfast.testing.stores.bench import START, Bench, OpenStore
 from holdfast.testing.stores.records import ORG, OTHER_ORG, a_closed_execution, an_execution, an_id
 
@@ -16,7 +16,7 @@ HOUR = 3_600_000_000
 async def listed(bench: Bench, **query: Any) -> list[int]:
     """The numbers of the executions on a page."""
     numbers = {an_id(number): number for number in range(100)}
-    return [numbers[execution.id] for execution in await bench.store.list_executions(ExecutionQuery(org=ORG, **query))]
+    return [numbers[execution.id] for execution in await bench.store.read(reads.ListExecutions(org=ORG, **query))]
 
 
 async def one_of_each_status(bench: Bench) -> dict[Status, int]:
@@ -42,7 +42,7 @@ class Listing:
         made = [an_execution(number, ready=Ready(since_at=START)) for number in (2, 1, 3)]
         await bench.write(new_executions=made, ready={execution.id: execution for execution in made})
 
-        assert await bench.store.list_executions(ExecutionQuery(org=ORG, limit=2)) == [made[2], made[0]]
+        assert await bench.store.read(reads.ListExecutions(org=ORG, limit=2)) == [made[2], made[0]]
 
     async def test_pages_follow_each_other_without_gap_or_overlap(self, open_store: OpenStore) -> None:
         """Also while new executions come in: they belong before the first page."""
@@ -51,8 +51,8 @@ class Listing:
         await bench.write(new_executions=[an_execution(number, state=states[number % 3]) for number in range(10, 35)])
 
         found: list[Execution] = []
-        while page := await bench.store.list_executions(
-            ExecutionQuery(org=ORG, limit=4, before=found[-1].id if found else None)
+        while page := await bench.store.read(
+            reads.ListExecutions(org=ORG, limit=4, before=found[-1].id if found else None)
         ):
             found += page
             await bench.write(new_executions=[an_execution(35 + len(found))])
@@ -91,7 +91,7 @@ class Listing:
         await bench.write(new_executions=made)
 
         async def found(**query: Any) -> set[int]:
-            page = await bench.store.list_executions(ExecutionQuery(org=ORG, **query))
+            page = await bench.store.read(reads.ListExecutions(org=ORG, **query))
             assert [one.id for one in page] == sorted({one.id for one in page}, reverse=True)
             return {int(one.workflow_id.removeprefix("order-")) for one in page}
 
@@ -137,11 +137,11 @@ class Listing:
     async def test_counts_add_up(self, open_store: OpenStore) -> None:
         """Every execution of the org is counted once, under the status callers see."""
         bench = await Bench.opened(open_store)
-        assert await bench.store.count_executions(ORG) == {}
+        assert await bench.store.read(reads.CountExecutions(ORG)) == {}
         await one_of_each_status(bench)
         await bench.write(new_executions=[an_execution(50), an_execution(51)])
 
-        assert await bench.store.count_executions(ORG) == dict.fromkeys(Status, 1) | {Status.WAITING: 3}
+        assert await bench.store.read(reads.CountExecutions(ORG)) == dict.fromkeys(Status, 1) | {Status.WAITING: 3}
 
     async def test_all_tags_must_match(self, open_store: OpenStore) -> None:
         """One tag or several, alone and with every other filter; another org's tags do not count."""
@@ -189,7 +189,7 @@ class Listing:
         assert await listed(bench, metadata=pairs, statuses=(Status.PENDING,)) == [1]
         assert await listed(bench, metadata=pairs, statuses=(Status.RUNNING,)) == [2]
         assert await listed(bench, metadata=pairs, statuses=(Status.WAITING,)) == [3]
-        assert await bench.store.list_executions(ExecutionQuery(org=ORG, metadata=pairs)) == [made[2], made[1], made[0]]
+        assert await bench.store.read(reads.ListExecutions(org=ORG, metadata=pairs)) == [made[2], made[1], made[0]]
 
     async def test_changed_tags_are_found_and_the_old_ones_are_not(self, open_store: OpenStore) -> None:
         """The tags of an execution are those it has now."""
@@ -209,8 +209,8 @@ class Listing:
         await bench.write(new_executions=[an_execution(number, metadata=tags[number % 2]) for number in range(10, 31)])
 
         found: list[Execution] = []
-        while page := await bench.store.list_executions(
-            ExecutionQuery(org=ORG, limit=4, metadata=(("team", "blue"),), before=found[-1].id if found else None)
+        while page := await bench.store.read(
+            reads.ListExecutions(org=ORG, limit=4, metadata=(("team", "blue"),), before=found[-1].id if found else None)
         ):
             found += page
         assert [head.id for head in found] == [an_id(number) for number in range(30, 9, -2)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 from unittest import SkipTest
@@ -24,6 +24,7 @@ from holdfast.model.messages import (
     TriggerRow,
 )
 from holdfast.model.values import Failure, Settlement, Wait
+from holdfast.store import reads
 from holdfast.store.looks import Inconsistency
 from holdfast.store.protocol import Changes, EventMatch, Loaded, LoadPlan
 from holdfast.testing.stores.bench import START, Bench, OpenStore
@@ -192,7 +193,7 @@ class Promises:
 
         await bench.write(forget_messages_before=START + 5)
 
-        assert {row.name for row in await bench.store.promises(ORG, an_id(1))} == {"later", "made"}
+        assert {row.name for row in await bench.store.read(reads.Promises(ORG, an_id(1)))} == {"later", "made"}
 
     async def test_promises_of_an_execution_are_read_in_order(self, open_store: OpenStore) -> None:
         """Of this execution and org only."""
@@ -200,8 +201,8 @@ class Promises:
         rows = [a_promise(name="b"), a_promise(name="a", promise_no=2), a_promise(2, "c")]
         await bench.write(promises={(row.execution_id, row.name): row for row in rows})
 
-        assert [row.name for row in await bench.store.promises(ORG, an_id(1))] == ["b", "a"]
-        assert await bench.store.promises(OTHER_ORG, an_id(1)) == []
+        assert [row.name for row in await bench.store.read(reads.Promises(ORG, an_id(1)))] == ["b", "a"]
+        assert await bench.store.read(reads.Promises(OTHER_ORG, an_id(1))) == []
 
 
 class Subscriptions:
@@ -239,8 +240,8 @@ class Subscriptions:
 
         await bench.write(purge_waits=[an_id(1)])
 
-        assert await bench.store.waits(ORG, an_id(1)) == []
-        assert await bench.store.waits(ORG, an_id(2)) == [a_wait(3, 2)]
+        assert await bench.store.read(reads.Waits(ORG, an_id(1))) == []
+        assert await bench.store.read(reads.Waits(ORG, an_id(2))) == [a_wait(3, 2)]
 
     async def test_waits_are_matched_in_the_order_of_waiting(self, open_store: OpenStore) -> None:
         """Of one org, kind and key; above one number and below another; no more than asked for."""
@@ -328,12 +329,12 @@ class Subscriptions:
         await bench.write(new_subscriptions=numbered(*rows))
         store = bench.store
 
-        assert [row.id for row in await store.waits(ORG, an_id(1))] == [1, 3, 4]
-        assert [row.id for row in await store.waits_of_key(ORG, BROADCAST, "go", 10)] == [1, 2, 3]
-        assert [row.id for row in await store.waits_of_key(ORG, BROADCAST, "go", 2)] == [1, 2]
-        assert await store.waits_of_key(ORG, EVENT, "go", 10) == []
-        assert await store.waits(OTHER_ORG, an_id(1)) == []
-        assert await store.waits_of_key(OTHER_ORG, BROADCAST, "go", 10) == []
+        assert [row.id for row in await store.read(reads.Waits(ORG, an_id(1)))] == [1, 3, 4]
+        assert [row.id for row in await store.read(reads.WaitsOfKey(ORG, BROADCAST, "go", 10))] == [1, 2, 3]
+        assert [row.id for row in await store.read(reads.WaitsOfKey(ORG, BROADCAST, "go", 2))] == [1, 2]
+        assert await store.read(reads.WaitsOfKey(ORG, EVENT, "go", 10)) == []
+        assert await store.read(reads.Waits(OTHER_ORG, an_id(1))) == []
+        assert await store.read(reads.WaitsOfKey(OTHER_ORG, BROADCAST, "go", 10)) == []
 
     async def test_numbers_only_grow(self, open_store: OpenStore) -> None:
         """Whoever asks gets numbers that nobody has had: those after `last_id`."""
@@ -390,7 +391,7 @@ class Subscriptions:
             promises={(row.execution_id, row.name): row for row in promises},
         )
 
-        assert await bench.store.inconsistencies(ORG, 10) == [
+        assert await bench.store.read(reads.Inconsistencies(ORG, 10)) == [
             Inconsistency(execution_id=lost.id, missing_waits=(1, 3)),
             Inconsistency(execution_id=promising.id, missing_promises=(1, 2, 3)),
         ]
@@ -459,8 +460,8 @@ class PublishedEvents:
         assert loaded.group(TriggerRow, ORG, "paid") == [triggers[0]]
         assert [event.id for event in loaded.oldest[ORG, "paid"]] == [1, 2]
         assert (await bench.load(**plan, retained_per_key=5)).oldest == {}
-        assert await bench.store.event_key(ORG, "paid") == counted
-        assert await bench.store.event_key(OTHER_ORG, "paid") == EventKeyRow(org=OTHER_ORG, key="paid")
+        assert await bench.store.read(reads.Row(EventKeyRow, (ORG, "paid"))) == counted
+        assert await bench.store.read(reads.Row(EventKeyRow, (OTHER_ORG, "paid"))) is None
 
     async def test_expired_events_come_with_their_key(self, open_store: OpenStore) -> None:
         """The earliest first, up to a page; whose time is over at this very moment."""
@@ -484,11 +485,16 @@ class PublishedEvents:
             published={number: a_kept_event(number, key=key) for number, key in enumerate(keys, 1)},
         )
 
-        for read in (bench.store.published, bench.store.dead_events):
-            assert [found.id for found in await read(ORG, None, None, 10)] == [3, 2, 1]
-            assert [found.id for found in await read(ORG, "paid", None, 10)] == [3, 1]
-            assert [found.id for found in await read(ORG, None, 3, 1)] == [2]
-            assert await read(OTHER_ORG, None, None, 10) == []
+        def dead(org: str, key: str | None, before: int | None, limit: int) -> reads.Select[DeadEvent]:
+            return reads.Select(DeadEvent, (("org", org), ("key", key)), ("-id",), before, limit)
+
+        read = bench.store.read
+        asking: tuple[Callable[..., reads.Query[list[Any]]], ...] = (reads.Published, dead)
+        for ask in asking:
+            assert [found.id for found in await read(ask(ORG, None, None, 10))] == [3, 2, 1]
+            assert [found.id for found in await read(ask(ORG, "paid", None, 10))] == [3, 1]
+            assert [found.id for found in await read(ask(ORG, None, 3, 1))] == [2]
+            assert await read(ask(OTHER_ORG, None, None, 10)) == []
 
     async def test_a_dead_event_can_be_exhumed(self, open_store: OpenStore) -> None:
         """Stored whole, found by number, and gone when it is published again."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from holdfast.model.keys import Org
 from holdfast.model.pauses import Pausable, Pause, PauseMode
+from holdfast.store import reads
 from holdfast.testing.stores.bench import START, Bench, OpenStore
 from holdfast.testing.stores.records import ORG, OTHER_ORG
 
@@ -40,7 +41,7 @@ class Pauses:
         await write_all(bench, a_stopped_worker("w1"))
         drained = a_stopped_worker("w1", mode=PauseMode.DRAINING, since_at=START + 1, reason="why")
         await write_all(bench, drained)
-        assert await bench.store.pauses() == [drained]
+        assert await bench.store.read(reads.Select(Pause)) == [drained]
 
     async def test_all_pauses_are_listed_in_order(self, open_store: OpenStore) -> None:
         """A queue and a worker of the same name are two; so are those of two orgs."""
@@ -48,11 +49,13 @@ class Pauses:
         expected = [a_pause("a"), a_pause("b"), a_stopped_worker("a"), a_pause("a", OTHER_ORG)]
         expected.sort(key=lambda pause: pause.key)
         await write_all(bench, *reversed(expected))
-        assert await bench.store.pauses() == expected
+        assert await bench.store.read(reads.Select(Pause)) == expected
 
     async def test_what_goes_on_is_paused_no_more(self, open_store: OpenStore) -> None:
         """And nothing else; a key that is not paused may be named."""
         bench = await Bench.opened(open_store)
         await write_all(bench, a_pause("a"), a_pause("b"), a_pause("a", OTHER_ORG))
         await bench.write(rows={Pause: {a_pause("a").key: None, a_pause("c").key: None}})
-        assert await bench.store.pauses() == sorted([a_pause("b"), a_pause("a", OTHER_ORG)], key=lambda p: p.key)
+        assert await bench.store.read(reads.Select(Pause)) == sorted(
+            [a_pause("b"), a_pause("a", OTHER_ORG)], key=lambda p: p.key
+        )

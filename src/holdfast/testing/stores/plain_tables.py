@@ -14,6 +14,7 @@ from typing import Any, Union, get_args, get_origin
 from msgspec import Raw, structs
 
 from holdfast.model.records import Table
+from holdfast.store import reads
 from holdfast.store.plain import TABLES
 from holdfast.store.protocol import Changes, Loaded, LoadPlan
 from holdfast.testing.stores.bench import Bench, OpenStore
@@ -123,12 +124,12 @@ class PlainTables:
             ours = [a_row(table, number) for number in (1, 2, 3)]
             others = [a_row(table, number, OTHER_ORG) for number in (4, 5)]
             await bench.put(*ours, *others)
-            assert await bench.store.holds_any(ORG), table.name
+            assert await bench.store.read(reads.HoldsAny(ORG)), table.name
             await bench.write(purged_orgs={ORG: 2})
             assert len(await _found(bench, *ours)) == 1, table.name
             await bench.write(purged_orgs={ORG: 2})
             assert await _found(bench, *ours, *others) == others, table.name
-            assert not await bench.store.holds_any(ORG), table.name
+            assert not await bench.store.read(reads.HoldsAny(ORG)), table.name
             await bench.write(purged_orgs={OTHER_ORG: 9})
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import msgspec
 
 from holdfast.model.events import CancelRequested, EventBody, HistoryEvent, SignalReceived, TimerFired
-from holdfast.model.executions import NEVER, DeadLetter, DefinitionRow, Ready, State
+from holdfast.model.executions import NEVER, DeadLetter, DefinitionRow, Ready, State, WorkerRow
 from holdfast.model.values import Wait
-from holdfast.store.looks import Backlog, ExecutionQuery, Inconsistency, QueueDepth
+from holdfast.store import reads
+from holdfast.store.looks import Backlog, Inconsistency, QueueDepth
 from holdfast.testing.stores.bench import START, Bench, OpenStore
 from holdfast.testing.stores.records import (
     ORG,
@@ -44,12 +46,15 @@ class Reading:
         await bench.put(*made, old, young, other)
 
         store = bench.store
-        assert await store.definitions(ORG, 10) == [made[2], made[1], made[0]]
-        assert await store.definitions(ORG, 1) == [made[2]]
-        assert await store.definitions(OTHER_ORG, 10) == [made[3]]
-        assert await store.workers(ORG, 10) == [young, old]
-        assert await store.workers(ORG, 1) == [young]
-        assert await store.workers("nobody", 10) == []
+        assert await store.read(reads.Definitions(ORG, 10)) == [made[2], made[1], made[0]]
+        assert await store.read(reads.Definitions(ORG, 1)) == [made[2]]
+        assert await store.read(reads.Definitions(OTHER_ORG, 10)) == [made[3]]
+        assert await store.read(reads.Select(WorkerRow, (("org", ORG),), ("-started_at", "id"), limit=10)) == [
+            young,
+            old,
+        ]
+        assert await store.read(reads.Select(WorkerRow, (("org", ORG),), ("-started_at", "id"), limit=1)) == [young]
+        assert await store.read(reads.Select(WorkerRow, (("org", "nobody"),), ("-started_at", "id"), limit=10)) == []
 
     async def test_history_is_read_in_pages(self, open_store: OpenStore) -> None:
         """After a number, up to a limit, in order; and on as the history grows."""
@@ -58,7 +63,9 @@ class Reading:
         events = some_events(7)
         await bench.write(new_executions=[execution], events=[(execution.id, event) for event in events])
 
-        read = bench.store.history
+        async def read(*args: Any, **options: Any) -> list[HistoryEvent]:
+            return await bench.store.read(reads.History(*args, **options))
+
         assert await read(ORG, execution.id) == events
         assert await read(ORG, execution.id, 2, 3) == events[2:5]
         assert await read(ORG, execution.id, after=5) == events[5:]
@@ -82,7 +89,9 @@ class Reading:
         events = [HistoryEvent(seq, START + seq, body) for seq, body in enumerate(bodies, 1)]
         await bench.write(new_executions=[execution], events=[(execution.id, event) for event in events])
 
-        read = bench.store.history
+        async def read(*args: Any, **options: Any) -> list[HistoryEvent]:
+            return await bench.store.read(reads.History(*args, **options))
+
         timers, signals = [events[1], events[4]], [events[0], events[2], events[5]]
         assert await read(ORG, execution.id, types=("TIMER_FIRED",)) == timers
         assert await read(ORG, execution.id, types=("CANCEL_REQUESTED", "TIMER_FIRED")) == [events[1], *events[3:5]]
@@ -106,11 +115,11 @@ class Reading:
         events = [(key, event) for key, of in made.items() for event in reversed(of)]
         await bench.write(new_executions=[first, second, other, strange], events=events)
 
-        read, ids = bench.store.events_of, [second.id, first.id, other.id, strange.id, an_id(9)]
-        found = await read(ORG, ids, ("SIGNAL_RECEIVED", "CANCEL_REQUESTED"))
+        read, ids = bench.store.read, [second.id, first.id, other.id, strange.id, an_id(9)]
+        found = await read(reads.EventsOf(ORG, ids, ("SIGNAL_RECEIVED", "CANCEL_REQUESTED")))
         assert found == {first.id: [made[first.id][0], made[first.id][2]], second.id: made[second.id]}
-        assert await read(ORG, ids, ("STEP_COMPLETED",)) == {}
-        assert await read(ORG, [], ("TIMER_FIRED",)) == {}
+        assert await read(reads.EventsOf(ORG, ids, ("STEP_COMPLETED",))) == {}
+        assert await read(reads.EventsOf(ORG, [], ("TIMER_FIRED",))) == {}
 
     async def test_tasks_of_several_executions_are_read_together(self, open_store: OpenStore) -> None:
         """By their numbers; an execution that has none is left out."""
@@ -121,8 +130,11 @@ class Reading:
         await bench.write(new_executions=[first, second, idle, strange], new_tasks=tasks)
 
         ids = [execution.id for execution in (strange, idle, second, first)]
-        assert await bench.store.tasks_of(ORG, ids) == {first.id: [tasks[1], tasks[0]], second.id: [tasks[2]]}
-        assert await bench.store.tasks_of(ORG, []) == {}
+        assert await bench.store.read(reads.TasksOf(ORG, ids)) == {
+            first.id: [tasks[1], tasks[0]],
+            second.id: [tasks[2]],
+        }
+        assert await bench.store.read(reads.TasksOf(ORG, [])) == {}
 
     async def test_last_events_are_the_last(self, open_store: OpenStore) -> None:
         """One for each execution that has any."""
@@ -131,7 +143,7 @@ class Reading:
         events = [(long.id, event) for event in some_events(4)] + [(short.id, some_events(1)[0])]
         await bench.write(new_executions=[long, short, empty], events=events)
 
-        found = await bench.store.last_events(ORG, [long.id, short.id, empty.id, an_id(9)])
+        found = await bench.store.read(reads.LastEvents(ORG, [long.id, short.id, empty.id, an_id(9)]))
         assert found == {long.id: some_events(4)[-1], short.id: some_events(1)[0]}
 
     async def test_every_read_is_scoped_by_org(self, open_store: OpenStore) -> None:
@@ -150,21 +162,21 @@ class Reading:
         async def everything(org: str) -> list[object]:
             store = bench.store
             return [
-                await store.executions(org, [execution.id]),
-                await store.execution_by_workflow_id(org, execution.workflow_id),
-                await store.history(org, execution.id),
-                await store.last_events(org, [execution.id]),
-                await store.list_executions(ExecutionQuery(org=org)),
-                await store.list_executions(ExecutionQuery(org=org, workflow_id=execution.workflow_id)),
-                await store.list_executions(ExecutionQuery(org=org, kinds=(execution.kind,))),
-                await store.count_executions(org),
-                await store.events_of(org, [execution.id], [event.type for event in some_events(2)]),
-                await store.tasks(org, execution.id),
-                await store.tasks_of(org, [execution.id]),
-                await store.timers(org, execution.id),
-                await store.dead_letters(org),
-                await store.dead_letters(org, execution.id),
-                await store.inconsistencies(org, 10),
+                await store.read(reads.Executions(org, [execution.id])),
+                await store.read(reads.ExecutionByWorkflowId(org, execution.workflow_id)),
+                await store.read(reads.History(org, execution.id)),
+                await store.read(reads.LastEvents(org, [execution.id])),
+                await store.read(reads.ListExecutions(org=org)),
+                await store.read(reads.ListExecutions(org=org, workflow_id=execution.workflow_id)),
+                await store.read(reads.ListExecutions(org=org, kinds=(execution.kind,))),
+                await store.read(reads.CountExecutions(org)),
+                await store.read(reads.EventsOf(org, [execution.id], [event.type for event in some_events(2)])),
+                await store.read(reads.Tasks(org, execution.id)),
+                await store.read(reads.TasksOf(org, [execution.id])),
+                await store.read(reads.Timers(org, execution.id)),
+                await store.read(reads.DeadLetters(org)),
+                await store.read(reads.DeadLetters(org, execution.id)),
+                await store.read(reads.Inconsistencies(org, 10)),
             ]
 
         assert all(await everything(ORG))
@@ -180,8 +192,8 @@ class Reading:
 
         ids = [execution.id for execution in ours + theirs]
         asked = [(org, [execution_id]) for org in (ORG, OTHER_ORG) for execution_id in ids] + [(ORG, ids), (ORG, [])]
-        heads = await asyncio.gather(*(bench.store.executions(org, some) for org, some in asked))
-        lasts = await asyncio.gather(*(bench.store.last_events(org, some) for org, some in asked))
+        heads = await asyncio.gather(*(bench.store.read(reads.Executions(org, some)) for org, some in asked))
+        lasts = await asyncio.gather(*(bench.store.read(reads.LastEvents(org, some)) for org, some in asked))
 
         orgs = {execution.id: execution.org for execution in ours + theirs}
         expected = [{key for key in some if orgs[key] == org} for org, some in asked]
@@ -198,24 +210,24 @@ class Reading:
         await bench.write(dead_letters=letters)
 
         one, two, other, old = letters
-        assert await bench.store.dead_letters(ORG) == [other, two, one, old]
-        assert await bench.store.dead_letters(ORG, limit=2) == [other, two]
-        assert await bench.store.dead_letters(ORG, an_id(1)) == [two, one]
-        assert await bench.store.dead_letters(ORG, an_id(1), 1) == [two]
+        assert await bench.store.read(reads.DeadLetters(ORG)) == [other, two, one, old]
+        assert await bench.store.read(reads.DeadLetters(ORG, limit=2)) == [other, two]
+        assert await bench.store.read(reads.DeadLetters(ORG, an_id(1))) == [two, one]
+        assert await bench.store.read(reads.DeadLetters(ORG, an_id(1), 1)) == [two]
 
     async def test_next_due_is_the_earliest_of_all(self, open_store: OpenStore) -> None:
         """Timers, deadlines of tasks, delayed tasks, delayed ready rows."""
         bench = await Bench.opened(open_store)
-        assert await bench.store.next_due_at(START) is None
+        assert await bench.store.read(reads.NextDueAt(START)) is None
         execution = an_execution(ready=Ready(since_at=START, not_before_at=START + 50))
         await bench.write(new_executions=[execution], ready={execution.id: execution})
-        assert await bench.store.next_due_at(START) == START + 50
+        assert await bench.store.read(reads.NextDueAt(START)) == START + 50
         await bench.write(new_tasks=[a_task(execution, not_before_at=START + 40)])
-        assert await bench.store.next_due_at(START) == START + 40
+        assert await bench.store.read(reads.NextDueAt(START)) == START + 40
         await bench.write(new_tasks=[a_task(execution, 2, worker="w-1", due_at=START + 30)])
-        assert await bench.store.next_due_at(START) == START + 30
+        assert await bench.store.read(reads.NextDueAt(START)) == START + 30
         await bench.write(new_timers=[a_timer(execution, 1, START + 20)])
-        assert await bench.store.next_due_at(START) == START + 20
+        assert await bench.store.read(reads.NextDueAt(START)) == START + 20
 
     async def test_next_due_forgets_delays_that_are_over(self, open_store: OpenStore) -> None:
         """What could be claimed waits for a worker, not for the clock; an overdue timer still counts."""
@@ -223,11 +235,11 @@ class Reading:
         execution = an_execution(ready=Ready(since_at=START, not_before_at=START + 5))
         tasks = [a_task(execution), a_task(execution, 2, not_before_at=START + 4)]
         await bench.write(new_executions=[execution], ready={execution.id: execution}, new_tasks=tasks)
-        assert await bench.store.next_due_at(START + 4) == START + 5
-        assert await bench.store.next_due_at(START + 5) is None
+        assert await bench.store.read(reads.NextDueAt(START + 4)) == START + 5
+        assert await bench.store.read(reads.NextDueAt(START + 5)) is None
 
         await bench.write(new_timers=[a_timer(execution, 1, START + 1)])
-        assert await bench.store.next_due_at(START + 5) == START + 1
+        assert await bench.store.read(reads.NextDueAt(START + 5)) == START + 1
 
     async def test_news_are_told_to_the_holder(self, open_store: OpenStore) -> None:
         """Leased executions with the news flag, and how far their history goes."""
@@ -240,8 +252,8 @@ class Reading:
         ]
         await bench.write(new_executions=made, ready={execution.id: execution for execution in made})
 
-        assert await bench.store.news_for("w-1") == [(an_id(1), 5)]
-        assert await bench.store.news_for("w-9") == []
+        assert await bench.store.read(reads.NewsFor("w-1")) == [(an_id(1), 5)]
+        assert await bench.store.read(reads.NewsFor("w-9")) == []
 
     async def test_the_backlog_is_what_could_be_claimed_now(self, open_store: OpenStore) -> None:
         """By org and queue, the fullest first, with the moment the first of it could have been taken."""
@@ -265,10 +277,10 @@ class Reading:
             a_task(made[5], 1, scheduled_at=START + 8, org=OTHER_ORG, queue="slow"),
         ]
         ready = {execution.id: execution for execution in made if execution.ready is not None}
-        assert await bench.store.backlog(START, 10) == Backlog(turns=[], tasks=[], stuck={})
+        assert await bench.store.read(reads.Backlogs(START, 10)) == Backlog(turns=[], tasks=[], stuck={})
         await bench.write(new_executions=made, ready=ready, new_tasks=tasks)
 
-        found = await bench.store.backlog(START + 9, 10)
+        found = await bench.store.read(reads.Backlogs(START + 9, 10))
         assert found.turns[0] == QueueDepth(ORG, "default", 2, START + 2)
         assert {(turn.org, turn.queue): turn.waiting for turn in found.turns[1:]} == {
             (ORG, "slow"): 1,
@@ -279,7 +291,9 @@ class Reading:
             QueueDepth(OTHER_ORG, "slow", 1, START + 8),
         ]
         assert found.stuck == {ORG: 2, OTHER_ORG: 1}
-        assert [len(part) for part in msgspec.structs.astuple(await bench.store.backlog(START + 9, 1))] == [1, 1, 1]
+        assert [
+            len(part) for part in msgspec.structs.astuple(await bench.store.read(reads.Backlogs(START + 9, 1)))
+        ] == [1, 1, 1]
 
     async def test_inconsistencies_are_found(self, open_store: OpenStore) -> None:
         """Unread events (maybe what it waits for) without a ready row; waits for timers and tasks without a row."""
@@ -289,11 +303,11 @@ class Reading:
         deserted = an_execution(2, waiting_for=waits)
         await bench.write(new_executions=[asleep, deserted], new_timers=[a_timer(deserted, 2)])
 
-        assert await bench.store.inconsistencies(ORG, 10) == [
+        assert await bench.store.read(reads.Inconsistencies(ORG, 10)) == [
             Inconsistency(execution_id=asleep.id, unread=True),
             Inconsistency(execution_id=deserted.id, missing_timers=(1,), missing_tasks=(1,)),
         ]
-        assert len(await bench.store.inconsistencies(ORG, 1)) == 1
+        assert len(await bench.store.read(reads.Inconsistencies(ORG, 1))) == 1
 
     async def test_healthy_executions_are_not_reported(self, open_store: OpenStore) -> None:
         """Those with a ready row (what they waited for may just have come), those whose rows exist, those closed."""
@@ -309,4 +323,4 @@ class Reading:
             new_tasks=[a_task(at_rest)],
         )
 
-        assert await bench.store.inconsistencies(ORG, 10) == []
+        assert await bench.store.read(reads.Inconsistencies(ORG, 10)) == []

@@ -6,6 +6,7 @@ import asyncio
 from unittest import SkipTest
 
 from holdfast.model.executions import Ready
+from holdfast.store import reads
 from holdfast.store.protocol import Changes, Loaded, LoadPlan
 from holdfast.testing.stores.bench import START, Bench, OpenStore
 from holdfast.testing.stores.records import ORG, a_full_execution, a_full_task, a_task, an_execution
@@ -25,7 +26,7 @@ class Sharing:
         bench = await Bench.opened(open_store)
         await bench.store.changed_elsewhere()
         await bench.write(new_executions=[an_execution()])
-        await bench.store.executions(ORG, [an_execution().id])
+        await bench.store.read(reads.Executions(ORG, [an_execution().id]))
 
         assert await bench.store.changed_elsewhere() is False
 
@@ -91,4 +92,4 @@ class Sharing:
         plan = LoadPlan(executions={execution.id})
         await asyncio.gather(*(bench.run(plan, count) for bench in (here, there) * 40))
 
-        assert (await here.store.executions(ORG, [execution.id]))[execution.id].last_seq == 80
+        assert (await here.store.read(reads.Executions(ORG, [execution.id])))[execution.id].last_seq == 80

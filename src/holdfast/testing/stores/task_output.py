@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
+from holdfast.store import reads
 from holdfast.testing.stores.bench import Bench, OpenStore
 from holdfast.testing.stores.records import ORG, OTHER_ORG, a_full_task, a_task, an_execution, an_output
 
 
 async def spoken(bench: Bench, org: str = ORG, task_no: int = 1, after: int = 0, limit: int = 100) -> list[int]:
-    found = await bench.store.task_output(org, an_execution().id, task_no, after, limit)
+    found = await bench.store.read(reads.TaskOutput(org, an_execution().id, task_no, after, limit))
     return [row.seq for row in found]
 
 
@@ -21,7 +22,7 @@ class TaskOutput:
         said = [an_output(execution, 1), an_output(execution, 2, attempt=3)]
         await bench.write(new_executions=[execution], new_tasks=[a_task(execution)], output=said)
 
-        found = await bench.store.task_output(ORG, execution.id, 1, 0, 10)
+        found = await bench.store.read(reads.TaskOutput(ORG, execution.id, 1, 0, 10))
         assert [msgspec.json.encode(row) for row in found] == [msgspec.json.encode(row) for row in said]
 
     async def test_output_is_read_in_pages(self, open_store: OpenStore) -> None:
@@ -44,7 +45,7 @@ class TaskOutput:
         await bench.write(new_executions=[execution], new_tasks=[a_task(execution)], output=[an_output(execution, 1)])
 
         assert await spoken(bench, org=OTHER_ORG) == []
-        assert await bench.store.task(OTHER_ORG, execution.id, 1) is None
+        assert await bench.store.read(reads.Task(OTHER_ORG, execution.id, 1)) is None
 
     async def test_output_is_trimmed_from_its_beginning(self, open_store: OpenStore) -> None:
         """Also what comes in the same transaction; other tasks keep theirs."""
@@ -75,7 +76,7 @@ class TaskOutput:
         await bench.write(new_executions=[execution], output=[an_output(execution, 1)])
         await bench.write(output=[an_output(execution, 1, attempt=5)])
 
-        found = await bench.store.task_output(ORG, execution.id, 1, 0, 10)
+        found = await bench.store.read(reads.TaskOutput(ORG, execution.id, 1, 0, 10))
         assert [(row.seq, row.attempt) for row in found] == [(1, 5)]
 
     async def test_one_task_is_read_by_its_number(self, open_store: OpenStore) -> None:
@@ -85,6 +86,6 @@ class TaskOutput:
         task = a_full_task(execution)
         await bench.write(new_executions=[execution], new_tasks=[task])
 
-        found = await bench.store.task(ORG, execution.id, task.task_no)
+        found = await bench.store.read(reads.Task(ORG, execution.id, task.task_no))
         assert msgspec.json.encode(found) == msgspec.json.encode(task)
-        assert await bench.store.task(ORG, execution.id, 99) is None
+        assert await bench.store.read(reads.Task(ORG, execution.id, 99)) is None

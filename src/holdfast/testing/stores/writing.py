@@ -7,6 +7,7 @@ import msgspec
 from holdfast.model.events import EVENT_TYPES, HistoryEvent, SignalReceived, TimerFired
 from holdfast.model.executions import DeadLetter, DefinitionRow, Execution, Ready, RequestRow, State, WorkerRow
 from holdfast.model.values import Wait
+from holdfast.store import reads
 from holdfast.store.protocol import Changes, LoadPlan
 from holdfast.testing.stores.bench import START, Bench, Decide, OpenStore
 from holdfast.testing.stores.records import (
@@ -36,7 +37,7 @@ def start(execution: Execution) -> Decide:
 
 async def ready_row(bench: Bench, execution: Execution) -> Ready | None:
     loaded = await bench.load(executions={execution.id})
-    read = await bench.store.executions(ORG, [execution.id])
+    read = await bench.store.read(reads.Executions(ORG, [execution.id]))
     assert loaded.executions == read
     return read[execution.id].ready
 
@@ -48,7 +49,7 @@ class Writing:
         written, closed = a_full_execution(), a_full_closed_execution()
         await bench.write(new_executions=[written, closed], ready={written.id: written})
 
-        found = await bench.store.executions(ORG, [written.id, closed.id])
+        found = await bench.store.read(reads.Executions(ORG, [written.id, closed.id]))
         assert found == {written.id: a_full_execution(), closed.id: a_full_closed_execution()}
 
     async def test_execution_with_defaults_is_read_as_it_was_written(self, open_store: OpenStore) -> None:
@@ -56,7 +57,7 @@ class Writing:
         bench = await Bench.opened(open_store)
         await bench.write(new_executions=[an_execution(metadata={})])
 
-        found = await bench.store.executions(ORG, [an_execution().id])
+        found = await bench.store.read(reads.Executions(ORG, [an_execution().id]))
         assert list(found.values()) == [an_execution(metadata={})]
 
     async def test_changed_execution_replaces_the_old_one(self, open_store: OpenStore) -> None:
@@ -68,11 +69,11 @@ class Writing:
         changed.ready = None
         await bench.write(changed_executions={changed.id: changed}, turned={changed.id})
 
-        assert await bench.store.executions(ORG, [changed.id]) == {changed.id: changed}
+        assert await bench.store.read(reads.Executions(ORG, [changed.id])) == {changed.id: changed}
         closed = a_full_closed_execution()
         await bench.write(new_executions=[an_execution(2)])
         await bench.write(changed_executions={closed.id: closed}, turned={closed.id})
-        assert await bench.store.executions(ORG, [closed.id]) == {closed.id: closed}
+        assert await bench.store.read(reads.Executions(ORG, [closed.id])) == {closed.id: closed}
 
     async def test_execution_that_has_gone_on_keeps_the_rest(self, open_store: OpenStore) -> None:
         """Without being named as turned, a head is written as far as it goes on; state and origin stay as they were."""
@@ -88,7 +89,7 @@ class Writing:
         after.waiting_for = (Wait("signal", "go"),)
         await bench.write(changed_executions={after.id: after})
 
-        assert await bench.store.executions(ORG, [after.id]) == {after.id: after}
+        assert await bench.store.read(reads.Executions(ORG, [after.id])) == {after.id: after}
 
     async def test_execution_made_and_changed_at_once_is_written_once(self, open_store: OpenStore) -> None:
         """A head may be among the new and the changed ones of the same batch."""
@@ -96,7 +97,7 @@ class Writing:
         execution = an_execution(last_seq=3)
         await bench.write(new_executions=[execution], changed_executions={execution.id: execution})
 
-        assert (await bench.store.executions(ORG, [execution.id]))[execution.id].last_seq == 3
+        assert (await bench.store.read(reads.Executions(ORG, [execution.id])))[execution.id].last_seq == 3
 
     async def test_second_execution_with_the_same_id_is_refused(self, open_store: OpenStore) -> None:
         """An id is never reused, not even silently."""
@@ -105,7 +106,7 @@ class Writing:
         refused = await bench.run_together([(LoadPlan(), start(an_execution(queue="second")))])
 
         assert isinstance(refused[0], Exception)
-        assert (await bench.store.executions(ORG, [an_execution().id]))[an_execution().id].queue == "first"
+        assert (await bench.store.read(reads.Executions(ORG, [an_execution().id])))[an_execution().id].queue == "first"
 
     async def test_ready_row_changes_only_when_it_is_named(self, open_store: OpenStore) -> None:
         """A head alone leaves the ready row; naming it writes or deletes it."""
@@ -135,7 +136,7 @@ class Writing:
         execution = an_execution(last_seq=len(written))
         await bench.write(new_executions=[execution], events=[(execution.id, event) for event in written])
 
-        read = await bench.store.history(ORG, execution.id)
+        read = await bench.store.read(reads.History(ORG, execution.id))
         assert [event.type for event in read] == [event.type for event in written]
         assert plain(read) == plain(written)
 
@@ -150,8 +151,8 @@ class Writing:
         refused = await bench.run_together([(LoadPlan(), lambda _: twice)])
 
         assert isinstance(refused[0], Exception)
-        assert await bench.store.executions(ORG, [an_execution(2).id]) == {}
-        assert [event.type for event in await bench.store.history(ORG, execution.id)] == ["SIGNAL_RECEIVED"]
+        assert await bench.store.read(reads.Executions(ORG, [an_execution(2).id])) == {}
+        assert [event.type for event in await bench.store.read(reads.History(ORG, execution.id))] == ["SIGNAL_RECEIVED"]
 
     async def test_task_is_read_as_it_was_written(self, open_store: OpenStore) -> None:
         """Every field of a task survives, in a load and in a read."""
@@ -159,7 +160,7 @@ class Writing:
         execution = an_execution()
         await bench.write(new_executions=[execution], new_tasks=[a_full_task(execution), a_task(execution)])
 
-        read = await bench.store.tasks(ORG, execution.id)
+        read = await bench.store.read(reads.Tasks(ORG, execution.id))
         assert plain(read) == plain([a_task(execution), a_full_task(execution)])
         loaded = await bench.load(tasks={(execution.id, 7)})
         assert plain(loaded.tasks[execution.id, 7]) == plain(a_full_task(execution))
@@ -172,7 +173,7 @@ class Writing:
         changed = a_task(execution, attempt=1, nonce=5, worker="w-1", started_at=START, due_at=START + 9, progress=0.1)
         await bench.write(changed_tasks={(execution.id, 1): changed})
 
-        assert plain(await bench.store.tasks(ORG, execution.id)) == plain([changed])
+        assert plain(await bench.store.read(reads.Tasks(ORG, execution.id))) == plain([changed])
 
     async def test_deleted_rows_are_gone(self, open_store: OpenStore) -> None:
         """Deleting a task, a timer or a worker removes that one."""
@@ -191,8 +192,8 @@ class Writing:
             rows={WorkerRow: {"w-1": None}},
         )
 
-        assert [task.task_no for task in await bench.store.tasks(ORG, execution.id)] == [2]
-        assert [timer.timer_no for timer in await bench.store.timers(ORG, execution.id)] == [1, 3]
+        assert [task.task_no for task in await bench.store.read(reads.Tasks(ORG, execution.id))] == [2]
+        assert [timer.timer_no for timer in await bench.store.read(reads.Timers(ORG, execution.id))] == [1, 3]
         loaded = await bench.load(rows={WorkerRow: {"w-1", "w-2"}}, tasks={(execution.id, 1)})
         assert (set(loaded.rows[WorkerRow]), loaded.tasks) == ({"w-2"}, {})
 
@@ -208,8 +209,8 @@ class Writing:
             deleted_timers=[(execution.id, 1)],
         )
 
-        assert await bench.store.tasks(ORG, execution.id) == []
-        assert await bench.store.timers(ORG, execution.id) == []
+        assert await bench.store.read(reads.Tasks(ORG, execution.id)) == []
+        assert await bench.store.read(reads.Timers(ORG, execution.id)) == []
 
     async def test_purge_deletes_the_tasks_and_timers_of_one_execution(self, open_store: OpenStore) -> None:
         """Its history stays, and so does everything of its neighbours."""
@@ -223,11 +224,15 @@ class Writing:
         )
         await bench.write(purge=[gone.id])
 
-        assert await bench.store.tasks(ORG, gone.id) == []
-        assert await bench.store.timers(ORG, gone.id) == []
+        assert await bench.store.read(reads.Tasks(ORG, gone.id)) == []
+        assert await bench.store.read(reads.Timers(ORG, gone.id)) == []
         assert (await bench.load(tasks={(gone.id, 1), (kept.id, 1)})).tasks.keys() == {(kept.id, 1)}
-        assert len(await bench.store.tasks(ORG, kept.id)) == len(await bench.store.timers(ORG, kept.id)) == 2
-        assert len(await bench.store.history(ORG, gone.id)) == 2
+        assert (
+            len(await bench.store.read(reads.Tasks(ORG, kept.id)))
+            == len(await bench.store.read(reads.Timers(ORG, kept.id)))
+            == 2
+        )
+        assert len(await bench.store.read(reads.History(ORG, gone.id))) == 2
 
     async def test_workflow_key_points_at_the_newest_execution(self, open_store: OpenStore) -> None:
         """Writing a key again moves it."""
@@ -239,7 +244,7 @@ class Writing:
 
         loaded = await bench.load(workflow_keys={(ORG, "order")})
         assert loaded.workflow_keys == {(ORG, "order"): new.id}
-        assert await bench.store.execution_by_workflow_id(ORG, "order") == new
+        assert await bench.store.read(reads.ExecutionByWorkflowId(ORG, "order")) == new
 
     async def test_small_records_are_loaded_as_they_were_written(self, open_store: OpenStore) -> None:
         """Workers, definitions and requests survive; the latest registration of a version counts."""
@@ -326,7 +331,7 @@ class Writing:
         last = HistoryEvent(5, START, SignalReceived(signal_name="late"))
         await bench.write(dead_letters=[known], events=[(execution.id, last)], bury=[(execution.id, 1, "closed")])
 
-        letters = await bench.store.dead_letters(ORG, execution.id)
+        letters = await bench.store.read(reads.DeadLetters(ORG, execution.id))
         assert [(letter.seq, letter.reason) for letter in letters] == [(5, "closed"), (3, "closed"), (2, "earlier")]
         assert letters[0] == DeadLetter(
             execution_id=execution.id,
@@ -350,7 +355,7 @@ class Writing:
         await bench.write(settled_letters=[(execution.id, 1), (execution.id, 3)])
         await bench.write(dead_letters=letters, bury=[(execution.id, 0, "again")])
 
-        shown = await bench.store.dead_letters(ORG, execution.id)
+        shown = await bench.store.read(reads.DeadLetters(ORG, execution.id))
         assert [(letter.seq, letter.signal_name, letter.reason) for letter in shown] == [(2, "s2", "r")]
         loaded = await bench.load(dead_letters={(execution.id, 2), (execution.id, 3), (execution.id, 4)})
         found = {key[1]: (letter.settled, signal) for key, (letter, signal) in loaded.dead_letters.items()}
@@ -376,6 +381,6 @@ class Writing:
             deleted_timers=[(execution.id, 1) for execution in made],
         )
 
-        assert await bench.store.executions(ORG, [e.id for e in made]) == {e.id: e for e in made}
+        assert await bench.store.read(reads.Executions(ORG, [e.id for e in made])) == {e.id: e for e in made}
         loaded = await bench.load(workflow_keys={(ORG, e.workflow_id) for e in made}, due_timers=9)
         assert (len(loaded.workflow_keys), len(loaded.executions), loaded.due_timers) == (1_235, 1_235, [])

@@ -11,6 +11,7 @@ from holdfast import Client, TaskContext, WorkflowContext, task, workflow
 from holdfast.api.auth import AuthMode, AuthSettings
 from holdfast.errors import EngineStopped
 from holdfast.model.keys import Role
+from holdfast.store import reads
 from tests.conftest import until
 from tests.http_door import EXECUTIONS, ORG, http_door, make_key
 
@@ -48,7 +49,7 @@ async def begun(running, count=3):
     handle = await running.client.start_workflow(speaking, count)
 
     async def has_spoken():
-        row = await running._local.store.task("default", handle.id, 1)
+        row = await running._local.store.read(reads.Task("default", handle.id, 1))
         return row is not None and row.output_seq == count
 
     await until(has_spoken)

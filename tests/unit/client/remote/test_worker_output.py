@@ -12,6 +12,7 @@ import pytest
 from holdfast import EngineConfig, TaskContext, WorkerConfig, WorkflowContext, task, workflow
 from holdfast.assembly import RemoteWorker
 from holdfast.config import Limits
+from holdfast.store import reads
 from tests.conftest import QUICK, OpenEngine, until
 from tests.grpc_door import open_server
 from tests.tcp_proxy import TcpProxy
@@ -81,7 +82,7 @@ async def test_a_remote_task_is_followed(engine: OpenEngine, go):
     api = await engine()
     async with working(api):
         handle = await api.client.start_workflow(speaking, 3)
-        await until(lambda: api._local.store.task("default", handle.id, 1))
+        await until(lambda: api._local.store.read(reads.Task("default", handle.id, 1)))
         updates = api.client.follow_task(handle.id, 1)
         heard = [await asyncio.wait_for(anext(updates), 10) for _ in range(4)]
         go.set()
@@ -134,5 +135,5 @@ async def test_each_chunk_counts_once_when_connections_break(engine: OpenEngine,
 
 
 async def _has_said(api, execution_id: str, count: int) -> bool:
-    row = await api._local.store.task("default", execution_id, 1)
+    row = await api._local.store.read(reads.Task("default", execution_id, 1))
     return row is not None and row.output_seq >= count
