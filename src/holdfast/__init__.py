@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from holdfast.client.promises import PromiseView, SettledPromise
     from holdfast.client.sync import SyncClient, SyncTaskHandle, SyncUpdateHandle, SyncWorkflowHandle
     from holdfast.client.task_output import TaskChunk, TaskOutput, TaskUpdate
-    from holdfast.client.tasks import TaskHandle, TaskPage, TaskView
+    from holdfast.client.tasks import TaskHandle
     from holdfast.client.views import WorkflowPage, WorkflowView
     from holdfast.config import EngineConfig, Limits, ServerConfig, StoreConfig, TelemetryConfig, WorkerConfig
     from holdfast.contract.calls import UpdateStatus
     from holdfast.contract.executions import Redelivered, SignalResponse, SignalWithStartResponse
     from holdfast.contract.keys import CreatedKey, KeyInfo, KeyState
     from holdfast.contract.queues import PauseInfo, QueueInfo, WorkerInfo
+    from holdfast.contract.tasks import StandaloneTaskInfo, TaskPage
     from holdfast.contract.upkeep import RecoveryReport
     from holdfast.errors import HoldfastError, NonRetryable
     from holdfast.frontends.python.children import ChildHandle
@@ -88,6 +89,7 @@ _HOMES = {
     "SettledPromise": "holdfast.client.promises",
     "SignalResponse": "holdfast.contract.executions",
     "SignalWithStartResponse": "holdfast.contract.executions",
+    "StandaloneTaskInfo": "holdfast.contract.tasks",
     "Status": "holdfast.model.executions",
     "StoreConfig": "holdfast.config",
     "SyncClient": "holdfast.client.sync",
@@ -100,9 +102,8 @@ _HOMES = {
     "TaskHandle": "holdfast.client.tasks",
     "TaskInfo": "holdfast.frontends.python.task_context",
     "TaskOutput": "holdfast.client.task_output",
-    "TaskPage": "holdfast.client.tasks",
+    "TaskPage": "holdfast.contract.tasks",
     "TaskUpdate": "holdfast.client.task_output",
-    "TaskView": "holdfast.client.tasks",
     "TelemetryConfig": "holdfast.config",
     "UpdateHandle": "holdfast.client.calls",
     "UpdateStatus": "holdfast.contract.calls",
@@ -166,6 +167,7 @@ __all__ = [
     "SettledPromise",
     "SignalResponse",
     "SignalWithStartResponse",
+    "StandaloneTaskInfo",
     "Status",
     "StoreConfig",
     "SyncClient",
@@ -180,7 +182,6 @@ __all__ = [
     "TaskOutput",
     "TaskPage",
     "TaskUpdate",
-    "TaskView",
     "TelemetryConfig",
     "UpdateHandle",
     "UpdateStatus",

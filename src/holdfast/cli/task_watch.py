@@ -48,11 +48,12 @@ def watch(door: Door, id_: str, *, task_no: int | None, after: int, raw: bool, t
 
 
 async def _place(client: Client, id_: str, task_no: int | None) -> tuple[str, int]:
+    from holdfast.contract.tasks import GetTask
     from holdfast.model.standalone import TASK_NO
 
     if task_no is not None:
         return (await found(client, id_)).id, task_no
-    return (await client.tasks.get(client.org, id_)).workflow_execution_id, TASK_NO
+    return (await client.api.call(GetTask(org=client.org, task_id=id_))).workflow_execution_id, TASK_NO
 
 
 async def _follow(client: Client, execution_id: str, task_no: int, after: int, lines: _Lines) -> TaskEnd | None:

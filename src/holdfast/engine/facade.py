@@ -53,7 +53,7 @@ from holdfast.engine.queues import Queues
 from holdfast.engine.recovery import recover
 from holdfast.engine.retention import Retention
 from holdfast.engine.rules.rebuilding import check_point, retry_point
-from holdfast.engine.task_facade import LocalTasks
+from holdfast.engine.standalone_tasks import StandaloneTasks
 from holdfast.engine.unit_of_work import Effects, OperationQueue
 from holdfast.engine.updates import Updates
 from holdfast.engine.upkeep.forget import Forget
@@ -108,14 +108,21 @@ class LocalEngine:
         self.executions = LocalExecutions(self)
         self.workers = LocalWorkers(self)
         self.messages = LocalMessages(self)
-        self.tasks = LocalTasks(self)
         self.keys = Keys(store, self.queue, secret)
         self.deleting = Deleting(store, self.queue, lambda: self.keys.chain)
+        self.tasks = StandaloneTasks(
+            store,
+            self.run,
+            config.limits,
+            outcome=self.executions.outcome,
+            cursors=lambda: self.cursors,
+            tracing=lambda: self.tracing,
+        )
         self.joins = Joins(self)
         self.mailboxes = Mailboxes(self)
         self.upkeep = LocalUpkeep(self)
         self.queues = Queues(store, self.queue, self.desk, lambda: self.keys.chain, self.upkeep.claim)
-        self.api = LocalApi(self.run, config.limits, (self.queues, self.keys))
+        self.api = LocalApi(self.run, config.limits, (self.queues, self.keys, self.tasks))
         self.loop: asyncio.AbstractEventLoop | None = None
         self.tracing: Tracing | None = None
 

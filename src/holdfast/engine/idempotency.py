@@ -9,12 +9,14 @@ stays settled.
 
 from __future__ import annotations
 
+from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
 import msgspec
 from msgspec import Raw, structs
 
+from holdfast.contract.instants import micros
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.errors import RequestMismatch
@@ -78,10 +80,20 @@ def fingerprint_of(request: Any) -> str:
             # A repeat comes from another span; that makes it no other request.
             value = {key: tag for key, tag in value.items() if key != TRACEPARENT} or None
         if value != default:
-            content[name] = msgspec.json.decode(value) if isinstance(value, Raw) else value
+            content[name] = _content(value)
     if "addressed_to" in content:
         content["workflow_execution_id"] = content.pop("addressed_to")
+    remembered = getattr(request, "remembered", None)
+    if remembered is not None:
+        content = remembered(content)
     return sha256(type(request).__name__.encode() + _encode(content)).hexdigest()
+
+
+def _content(value: Any) -> Any:
+    """Instants are microseconds, as they are in the fingerprints of earlier versions."""
+    if isinstance(value, Raw):
+        return msgspec.json.decode(value)
+    return micros(value) if isinstance(value, datetime) else value
 
 
 def _content_fields(kind: type[Any]) -> tuple[tuple[str, Any], ...]:
@@ -89,8 +101,12 @@ def _content_fields(kind: type[Any]) -> tuple[tuple[str, Any], ...]:
     found = _FIELDS.get(kind)
     if found is None:
         fields = [field for field in structs.fields(kind) if field.name not in _NOT_CONTENT]
-        found = _FIELDS[kind] = tuple((field.name, field.default) for field in fields)
+        found = _FIELDS[kind] = tuple((field.name, _default(field)) for field in fields)
     return found
+
+
+def _default(field: structs.FieldInfo) -> Any:
+    return field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
 
 
 def counts(ws: Workspace, known: RequestRow) -> bool:

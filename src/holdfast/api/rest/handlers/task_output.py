@@ -15,6 +15,7 @@ from holdfast.api.rest.calls import Call, Stream
 from holdfast.api.rest.handlers.streams import last_event_id
 from holdfast.api.rest.watches import one_line
 from holdfast.contract.task_output import TaskNews
+from holdfast.contract.tasks import GetTask
 from holdfast.model.standalone import TASK_NO
 from holdfast.wire.rest import task_output_views as v
 
@@ -49,7 +50,8 @@ async def stream_standalone_task(call: Call) -> Stream:
 
 
 async def _execution_of(call: Call) -> str:
-    return (await call.nouns.tasks.get(call.org, call.path["task_execution_id"])).workflow_execution_id
+    found = await call.nouns.api.call(GetTask(org=call.org, task_id=call.path["task_execution_id"]))
+    return found.workflow_execution_id
 
 
 async def _stream(call: Call, execution_id: str, task_no: int) -> Stream:
