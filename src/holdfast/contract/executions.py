@@ -9,7 +9,6 @@ import msgspec
 from msgspec import Raw
 
 from holdfast.contract.calls import QueryExecution, RequestUpdate, UpdateOutcome, UpdateStatus, UpdateTicket
-from holdfast.contract.task_output import OutputPage, TaskNews
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import DeadLetter, Execution, Status, TaskRow, TimerRow
 from holdfast.model.values import NULL, IfClosed, IfRunning
@@ -298,20 +297,6 @@ class Executions(Protocol):
         ...
 
     def tasks(self, org: str, execution_id: str) -> Awaitable[list[TaskRow]]: ...
-
-    def task_output(
-        self, org: str, execution_id: str, task_no: int, after: int = 0, limit: int = 100
-    ) -> Awaitable[OutputPage]:
-        """What is kept of what a task has said, after a number. Raises ExecutionNotFound, TaskNotFound."""
-        ...
-
-    def follow_task(self, org: str, execution_id: str, task_no: int, after: int = 0) -> AsyncIterator[list[TaskNews]]:
-        """What a task says and how it goes, in pieces, until it has ended; `after` is the number of the last chunk that
-        is known. The present attempt and progress are told to whoever comes. Raises as `task_output`.
-
-        Any number may follow one task at the cost of one; nothing of the database is held while there is nothing new.
-        """
-        ...
 
     def timers(self, org: str, execution_id: str) -> Awaitable[list[TimerRow]]: ...
 

@@ -19,7 +19,6 @@ from holdfast.config import EngineConfig
 from holdfast.contract import calls
 from holdfast.contract import executions as ex
 from holdfast.contract import workers as wk
-from holdfast.contract.task_output import OutputPage, TaskNews
 from holdfast.contract.upkeep import DueWork, RecoveryReport
 from holdfast.engine.api import LocalApi
 from holdfast.engine.checks import check_not_reserved, check_payload, check_tags, check_timeout
@@ -117,12 +116,13 @@ class LocalEngine:
             outcome=self.executions.outcome,
             cursors=lambda: self.cursors,
             tracing=lambda: self.tracing,
+            feeds=self.feeds.tasks,
         )
         self.joins = Joins(self)
         self.mailboxes = Mailboxes(self)
         self.upkeep = LocalUpkeep(self)
         self.queues = Queues(store, self.queue, self.desk, lambda: self.keys.chain, self.upkeep.claim)
-        self.api = LocalApi(self.run, config.limits, (self.queues, self.keys, self.tasks))
+        self.api = LocalApi(self.run, config.limits, (self.queues, self.keys, self.tasks, self.feeds.tasks))
         self.loop: asyncio.AbstractEventLoop | None = None
         self.tracing: Tracing | None = None
 
@@ -352,14 +352,6 @@ class LocalExecutions:
 
     def follow(self, org: str, execution_id: str, after: int = 0) -> AsyncIterator[list[HistoryEvent]]:
         return self._engine.feeds.history(org, execution_id, after)
-
-    async def task_output(
-        self, org: str, execution_id: str, task_no: int, after: int = 0, limit: int = 100
-    ) -> OutputPage:
-        return await self._engine.feeds.tasks.page(org, execution_id, task_no, after, self._page(limit))
-
-    def follow_task(self, org: str, execution_id: str, task_no: int, after: int = 0) -> AsyncIterator[list[TaskNews]]:
-        return self._engine.feeds.tasks.follow(org, execution_id, task_no, after)
 
     async def timers(self, org: str, execution_id: str) -> list[TimerRow]:
         check_name(execution_id, "workflow_execution_id")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import builtins
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -15,17 +16,26 @@ from holdfast.contract import tasks as tk
 from holdfast.contract.failures import failure_of
 from holdfast.contract.fields import FOREVER
 from holdfast.contract.messages import SettleAnswer
+from holdfast.contract.task_output import (
+    GetStandaloneTaskOutput,
+    GetTaskOutput,
+    OutputPage,
+    StreamStandaloneTask,
+    StreamTask,
+    TaskNews,
+)
 from holdfast.engine.api import Run, answers
 from holdfast.engine.checks import check_payload
 from holdfast.engine.cursors import Cursors
 from holdfast.engine.executions.cancel import Cancel
 from holdfast.engine.rules.standalone import TOLD_BY, UNDER_WAY, is_task, no_task, order_of, out_of_time, picture
+from holdfast.engine.task_feeds import TaskFeeds
 from holdfast.engine.tasks.settle import SettleStandalone, SettleTask
 from holdfast.engine.tasks.start import StartStandalone
 from holdfast.errors import InvalidRequest
 from holdfast.model import events as e
 from holdfast.model.executions import Execution, Status
-from holdfast.model.standalone import KIND_TAG, TASK_WORKFLOW
+from holdfast.model.standalone import KIND_TAG, TASK_NO, TASK_WORKFLOW
 from holdfast.model.values import NULL, Failure
 from holdfast.store.looks import ExecutionQuery
 from holdfast.store.protocol import Store
@@ -55,6 +65,7 @@ class StandaloneTasks:
         outcome: Callable[[str, str], Awaitable[ex.Outcome]],
         cursors: Callable[[], Cursors],
         tracing: Callable[[], Tracing | None],
+        feeds: TaskFeeds,
     ) -> None:
         self._store = store
         self._run = run
@@ -62,6 +73,7 @@ class StandaloneTasks:
         self._outcome = outcome
         self._cursors = cursors
         self._tracing = tracing
+        self._feeds = feeds
 
     @answers(tk.StartTask)
     async def start(self, request: tk.StartTask, using: Any = None) -> tk.StartedTask:
@@ -93,6 +105,26 @@ class StandaloneTasks:
     @answers(tk.GetTask)
     async def get(self, request: tk.GetTask) -> tk.StandaloneTaskInfo:
         return await self._info(request.org, request.task_id)
+
+    @answers(GetStandaloneTaskOutput)
+    async def output(self, request: GetStandaloneTaskOutput) -> OutputPage:
+        execution = await self._found(request.org, request.task_id)
+        return await self._feeds.page(
+            GetTaskOutput(
+                org=request.org,
+                workflow_execution_id=execution.id,
+                task_no=TASK_NO,
+                after=request.after,
+                limit=request.limit,
+            )
+        )
+
+    @answers(StreamStandaloneTask)
+    async def follow(self, request: StreamStandaloneTask) -> AsyncIterator[builtins.list[TaskNews]]:
+        execution = await self._found(request.org, request.task_id)
+        stream = StreamTask(org=request.org, workflow_execution_id=execution.id, task_no=TASK_NO, after=request.after)
+        async for news in self._feeds.follow(stream):
+            yield news
 
     async def _info(self, org: str, task_id: str) -> tk.StandaloneTaskInfo:
         execution = await self._found(org, task_id)

@@ -11,7 +11,7 @@ from typing import Any, Final, NoReturn, TypeVar
 
 from msgspec import structs
 
-from holdfast.client.remote.caller import Caller, new_request_id
+from holdfast.client.remote.caller import Caller, decoded, new_request_id
 from holdfast.contract.fields import FOREVER
 from holdfast.contract.operation import GET, OPERATIONS, Operation, Request
 from holdfast.errors import InvalidRequest
@@ -20,6 +20,7 @@ from holdfast.wire.rest.request_shapes import shape_of
 A = TypeVar("A")
 
 WAIT_S: Final = 25.0
+END: Final = "end"
 
 
 def refuse_using() -> NoReturn:
@@ -61,8 +62,14 @@ class HttpApi:
             if wait_s != FOREVER or found.closed:  # type: ignore[attr-defined]  # whatever waits says so
                 return found
 
-    def stream(self, request: Request[A]) -> AsyncIterator[A]:
-        raise NotImplementedError
+    async def stream(self, request: Request[A]) -> AsyncIterator[list[A]]:
+        operation = OPERATIONS[type(request)]
+        shape, kinds = shape_of(operation), operation.events
+        last = kinds[-1] if kinds else END
+        async for event in self._caller.events(shape.target(request), shape.parameters(request), last=last):
+            # A newer server may have other kinds, too.
+            if event.kind in kinds or (not kinds and event.kind != END):
+                yield [decoded(event.data, operation.answer)]
 
 
 def _without_key(answer: Any) -> Any:
