@@ -52,7 +52,7 @@ RECORDS: Final = {
     "holdfast.client.mailbox": "DeadLetter Mailbox MailboxEntry",
     "holdfast.client.promises": "PromiseView SettledPromise",
     "holdfast.client.task_output": "TaskChunk TaskOutput TaskUpdate",
-    "holdfast.client.tasks": "TaskPage TaskView",
+    "holdfast.contract.tasks": "StandaloneTaskInfo TaskPage",
     "holdfast.client.views": "WorkflowPage WorkflowView",
     "holdfast.contract.executions": "Redelivered SignalResponse SignalWithStartResponse",
     "holdfast.contract.keys": "AuditEntry CreatedKey KeyInfo OrgInfo",
@@ -104,8 +104,6 @@ if TYPE_CHECKING:
     from holdfast.client.task_output import TaskOutput as TaskOutput
     from holdfast.client.task_output import TaskUpdate as TaskUpdate
     from holdfast.client.tasks import TaskHandle
-    from holdfast.client.tasks import TaskPage as TaskPage
-    from holdfast.client.tasks import TaskView as TaskView
     from holdfast.client.views import WorkflowPage as WorkflowPage
     from holdfast.client.views import WorkflowView as WorkflowView
     from holdfast.config import EngineConfig, Limits, ServerConfig, StoreConfig, TelemetryConfig, WorkerConfig
@@ -121,6 +119,8 @@ if TYPE_CHECKING:
     from holdfast.contract.queues import PauseInfo as PauseInfo
     from holdfast.contract.queues import QueueInfo as QueueInfo
     from holdfast.contract.queues import WorkerInfo as WorkerInfo
+    from holdfast.contract.tasks import StandaloneTaskInfo as StandaloneTaskInfo
+    from holdfast.contract.tasks import TaskPage as TaskPage
     from holdfast.contract.upkeep import RecoveryReport as RecoveryReport
     from holdfast.errors import (
         AllFailed,

@@ -9,11 +9,11 @@ from holdfast.client.explaining import EventExplanation, WaitExplanation, Workfl
 from holdfast.client.mailbox import DeadLetter, Mailbox, MailboxEntry
 from holdfast.client.promises import PromiseView, SettledPromise
 from holdfast.client.task_output import TaskChunk, TaskOutput, TaskUpdate
-from holdfast.client.tasks import TaskPage, TaskView
 from holdfast.client.views import WorkflowPage, WorkflowView
 from holdfast.contract.executions import Redelivered, SignalResponse, SignalWithStartResponse
 from holdfast.contract.keys import AuditEntry, CreatedKey, KeyInfo, OrgInfo
 from holdfast.contract.queues import PauseInfo, QueueInfo, WorkerInfo
+from holdfast.contract.tasks import StandaloneTaskInfo, TaskPage
 from holdfast.contract.upkeep import RecoveryReport
 from holdfast.model.events import EventBody, HistoryEvent
 from holdfast.model.executions import TaskRow, TimerRow
@@ -45,12 +45,12 @@ __all__ = [
     "SettledPromise",
     "SignalResponse",
     "SignalWithStartResponse",
+    "StandaloneTaskInfo",
     "TaskChunk",
     "TaskOutput",
     "TaskPage",
     "TaskRow",
     "TaskUpdate",
-    "TaskView",
     "TimerRow",
     "Wait",
     "WaitExplanation",

@@ -9,7 +9,6 @@ from holdfast.model.keys import Role
 from holdfast.wire.rest import bodies as b
 from holdfast.wire.rest import explanation_views as xv
 from holdfast.wire.rest import message_views as mv
-from holdfast.wire.rest import task_output_views as ov
 from holdfast.wire.rest import views as v
 from holdfast.wire.rest.events import EventView
 
@@ -135,25 +134,6 @@ EXECUTION_OPERATIONS: Final = (
         waits=True,
     ),
     read("workflow_tasks", f"{ONE}/tasks", "executions.tasks", _EX, "Its tasks that are not finished", v.TaskList),
-    read(
-        "task_output",
-        f"{ONE}/tasks/{{task_no}}/output",
-        "executions.task_output",
-        _EX,
-        "What a task has said, as far as it is kept; also when it has ended",
-        ov.OutputPageView,
-        query=b.OutputQuery,
-    ),
-    read(
-        "stream_task",
-        f"{ONE}/tasks/{{task_no}}/events",
-        "executions.follow_task",
-        _EX,
-        "What a task says, its progress, attempts and end, as server-sent events; goes on after `Last-Event-ID`",
-        ov.TaskNewsView,
-        query=b.StreamQuery,
-        streams=True,
-    ),
     read("workflow_timers", f"{ONE}/timers", "executions.timers", _EX, "Its timers that have not fired", v.TimerList),
     read(
         "workflow_waits",

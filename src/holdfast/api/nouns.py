@@ -11,7 +11,6 @@ from holdfast.contract.keys import KeyChecks
 from holdfast.contract.messages import Messages
 from holdfast.contract.metrics import Metrics
 from holdfast.contract.operation import Api
-from holdfast.contract.tasks import Tasks
 from holdfast.contract.upkeep import Upkeep
 from holdfast.contract.workers import Sessions
 
@@ -23,7 +22,6 @@ class Nouns:
     api: Api
     executions: Executions
     messages: Messages
-    tasks: Tasks
     workers: Sessions
     upkeep: Upkeep
     feeds: Feeds

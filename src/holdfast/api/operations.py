@@ -10,7 +10,6 @@ from typing import Final
 
 from holdfast.api.execution_operations import EXECUTION_OPERATIONS
 from holdfast.api.operation import ORG, V1, Operation, do, read, routes_of
-from holdfast.api.task_operations import TASK_OPERATIONS
 from holdfast.contract.table import TABLE
 from holdfast.model.keys import Role
 from holdfast.wire.rest import bodies as b
@@ -222,7 +221,6 @@ SYSTEM_OPERATIONS: Final = (
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *EXECUTION_OPERATIONS,
-    *TASK_OPERATIONS,
     *MESSAGE_OPERATIONS,
     *SYSTEM_OPERATIONS,
     *(route for operation in TABLE for route in routes_of(operation)),

@@ -16,7 +16,7 @@ from holdfast.cli.task_watch import watch
 if TYPE_CHECKING:
     from holdfast.cli.output import Shown
     from holdfast.client.client import Client
-    from holdfast.contract.tasks import StandaloneTask
+    from holdfast.contract.tasks import StandaloneTaskInfo
     from holdfast.model.executions import TaskRow
 
 PAGE = 200
@@ -76,8 +76,8 @@ def start(
     \b
     holdfast task start send_invoice --id invoice:7 --input '{"order": 7}' --wait
     """
+    from holdfast.contract.tasks import StartedTask
     from holdfast.model.values import RetryPolicy
-    from holdfast.wire.rest.task_views import StartTaskView
 
     async def run(client: Client) -> None:
         retry = None if max_attempts is None else RetryPolicy(max_attempts=max_attempts)
@@ -88,14 +88,14 @@ def start(
             door.out.note(f"{began} {told}")
             await _show_result(door, client, handle.workflow_execution_id or "", timeout)
             return
-        view = StartTaskView(
+        started = StartedTask(
             workflow_execution_id=handle.workflow_execution_id or "",
             task_id=handle.task_id,
             task_created=handle.created,
             idempotency_key_used=handle.idempotency_key_used,
             idempotency_key_new=handle.idempotency_key_new,
         )
-        door.out.answer(view, f"{began} {kind} {told}")
+        door.out.answer(started, f"{began} {kind} {told}")
 
     door.run(run)
 
@@ -104,14 +104,16 @@ async def _show_result(door: Door, client: Client, task_id: str, timeout: float 
     """Print how it has ended. Raises TaskFailed or ExecutionOutcome if it has no result, TimeoutError."""
     from holdfast.client.calls import within
     from holdfast.client.tasks import result_of_task
-    from holdfast.wire.rest.task_views import task_result_view
+    from holdfast.contract.fields import FOREVER
+    from holdfast.contract.tasks import GetTaskResult
 
-    outcome = await within(client.tasks.outcome(client.org, task_id), timeout)
+    request = GetTaskResult(org=client.org, task_id=task_id, wait=FOREVER)
+    ended = await within(client.api.call(request), timeout)
     if door.out.as_json:
-        door.out.document(task_result_view(outcome))
-    result_of_task(outcome, Any)
+        door.out.document(ended)
+    result_of_task(ended, Any)
     if not door.out.as_json:
-        door.out.json_text(bytes(outcome.result))
+        door.out.json_text(bytes(ended.result))
 
 
 @task.command()
@@ -119,27 +121,29 @@ async def _show_result(door: Door, client: Client, task_id: str, timeout: float 
 @connected
 def show(door: Door, id_: str) -> None:
     """Show where the standalone task ID stands: its status, attempt, progress, last failure, worker and times."""
-    from holdfast.wire.rest.task_views import standalone_task_view
+    from holdfast.contract.tasks import GetTask
 
     async def run(client: Client) -> None:
-        task = await client.tasks.get(client.org, id_)
+        task = await client.api.call(GetTask(org=client.org, task_id=id_))
         if door.out.as_json:
-            door.out.document(standalone_task_view(task))
+            door.out.document(task)
         else:
             _draw(door, task)
 
     door.look(run)
 
 
-def _draw(door: Door, task: StandaloneTask) -> None:
+def _draw(door: Door, task: StandaloneTaskInfo) -> None:
     from holdfast.cli.output import Cell, status_cell
     from holdfast.cli.words import failure, since, value
+    from holdfast.contract.instants import micros
+    from holdfast.contract.records import raw
 
     out = door.out
     out.line(Cell(task.task_id, "bold"), "  ", status_cell(task.status))
     out.field("execution", task.workflow_execution_id)
     out.field("kind", f"{task.kind}, queue {task.queue}")
-    out.field("arguments", ", ".join(value(item) for item in task.args) or "none")
+    out.field("arguments", ", ".join(value(raw(item)) for item in task.args) or "none")
     limit = "" if task.retry.max_attempts is None else f" of {task.retry.max_attempts}"
     out.field("attempt", f"{task.attempt}{limit}" if task.attempt else "none yet")
     if task.worker is not None:
@@ -156,9 +160,9 @@ def _draw(door: Door, task: StandaloneTask) -> None:
         ("closed", task.closed_at),
     ):
         if at is not None:
-            out.field(label, since(at))
+            out.field(label, since(micros(at)))
     if task.closed_at is not None and task.last_failure is None:
-        out.field("result", value(task.result))
+        out.field("result", value(raw(task.result)))
     if task.deferred:
         out.field("next", f"holdfast task complete {task.task_id}")
 
@@ -224,9 +228,9 @@ def list_(door: Door, id_: str | None, *, limit: int, standalone: bool, **filter
 def _list_standalone(door: Door, limit: int, *, status: tuple[str, ...], kind: str | None, queue: str | None) -> None:
     from holdfast.cli.output import Cell, status_cell
     from holdfast.cli.words import day_time, failure
+    from holdfast.contract.instants import micros
     from holdfast.contract.tasks import ListTasks
     from holdfast.model.executions import Status
-    from holdfast.wire.rest.task_views import standalone_task_view
 
     statuses = tuple(Status(name.upper()) for name in status)
 
@@ -235,7 +239,7 @@ def _list_standalone(door: Door, limit: int, *, status: tuple[str, ...], kind: s
         cursor: str | None = None
         while True:
             size = min(PAGE, limit - len(rows)) if limit else PAGE
-            page = await client.tasks.list(
+            page = await client.api.call(
                 ListTasks(org=client.org, statuses=statuses, kind=kind, queue=queue, cursor=cursor, limit=size)
             )
             for one in page.items:
@@ -246,12 +250,12 @@ def _list_standalone(door: Door, limit: int, *, status: tuple[str, ...], kind: s
                         one.kind,
                         one.queue,
                         str(one.attempt),
-                        Cell(day_time(one.created_at), "dim"),
+                        Cell(day_time(micros(one.created_at)), "dim"),
                         Cell(failure(one.last_failure), "red"),
                     ]
                 )
                 if door.out.as_json:
-                    door.out.item(standalone_task_view(one))
+                    door.out.item(one)
             cursor = page.next_cursor
             if cursor is None or (limit and len(rows) >= limit):
                 break

@@ -48,20 +48,24 @@ def watch(door: Door, id_: str, *, task_no: int | None, after: int, raw: bool, t
 
 
 async def _place(client: Client, id_: str, task_no: int | None) -> tuple[str, int]:
+    from holdfast.contract.tasks import GetTask
     from holdfast.model.standalone import TASK_NO
 
     if task_no is not None:
         return (await found(client, id_)).id, task_no
-    return (await client.tasks.get(client.org, id_)).workflow_execution_id, TASK_NO
+    return (await client.api.call(GetTask(org=client.org, task_id=id_))).workflow_execution_id, TASK_NO
 
 
 async def _follow(client: Client, execution_id: str, task_no: int, after: int, lines: _Lines) -> TaskEnd | None:
     """How it ended."""
+    from holdfast.contract.task_output import StreamTask
+
     end: TaskEnd | None = None
-    async for news in client.executions.follow_task(client.org, execution_id, task_no, after):
+    request = StreamTask(org=client.org, workflow_execution_id=execution_id, task_no=task_no, after=after)
+    async for news in client.api.stream(request):
         for one in news:
             lines.tell(one)
-            end = one.status
+            end = one.status or None
     return end
 
 
@@ -84,10 +88,9 @@ class _Lines:
 
     def tell(self, news: TaskNews) -> None:
         from holdfast.contract.task_output import TaskNewsKind
-        from holdfast.wire.rest.task_output_views import news_view
 
         if self._out.as_json:
-            self._out.item(news_view(news))
+            self._out.item(news)
         elif news.kind is TaskNewsKind.OUTPUT:
             self._say(news)
         elif news.kind is TaskNewsKind.PROGRESS:
@@ -96,7 +99,7 @@ class _Lines:
             self._note(_words(news))
 
     def _say(self, news: TaskNews) -> None:
-        text = _text(bytes(news.data), raw=self._raw)
+        text = _text(bytes(news.value or b"null"), raw=self._raw)
         if news.dropped:
             self._note(f"{news.dropped} chunks before this one are not kept")
         if not self._raw:
@@ -147,9 +150,9 @@ class _Bar:
 def _words(news: TaskNews) -> str:
     from holdfast.cli.words import failure
 
-    if news.status is not None:
-        return f"{news.status}{f': {failure(news.failure)}' if news.failure is not None else ''}"
-    before = f"; the one before: {failure(news.failure)}" if news.failure is not None else ""
+    if news.status:
+        return f"{news.status}{f': {failure(news.failure)}' if news.failure else ''}"
+    before = f"; the one before: {failure(news.failure)}" if news.failure else ""
     return f"attempt {news.attempt}{before}"
 
 

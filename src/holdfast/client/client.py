@@ -25,7 +25,6 @@ from holdfast.contract import executions as ex
 from holdfast.contract.explanations import Explanations
 from holdfast.contract.messages import Messages
 from holdfast.contract.operation import Api
-from holdfast.contract.tasks import Tasks
 from holdfast.explaining.explanations import LocalExplanations
 from holdfast.model.durations import Duration
 from holdfast.model.events import HistoryEvent
@@ -45,7 +44,6 @@ class Client(Lists, StandaloneTasks, Operating, TaskOutputs):
         api: Api,
         executions: ex.Executions,
         messages: Messages,
-        tasks: Tasks,
         org: str,
         *,
         payload_limit: int = DEFAULT_LIMIT_BYTES,
@@ -53,7 +51,6 @@ class Client(Lists, StandaloneTasks, Operating, TaskOutputs):
     ) -> None:
         self.executions = executions
         self.messages = messages
-        self.tasks = tasks
         self.api = api
         self.org = org
         self.portal = Portal()

@@ -20,9 +20,10 @@ from holdfast.client.options import Workflow
 from holdfast.client.portal import Face
 from holdfast.client.promises import PromiseView, SettledPromise
 from holdfast.client.task_output import TaskOutput, TaskUpdate
-from holdfast.client.tasks import AnyTask, TaskHandle, TaskPage, TaskView
+from holdfast.client.tasks import AnyTask, TaskHandle
 from holdfast.client.views import WorkflowPage, WorkflowView
 from holdfast.contract import executions as ex
+from holdfast.contract import tasks as tk
 from holdfast.contract.calls import UpdateStatus
 from holdfast.contract.operation import Api
 from holdfast.contract.queues import QueueInfo, WorkerInfo
@@ -632,8 +633,10 @@ class SyncClient(Face[Client]):
         metadata: Mapping[str, str] | None = None,
         cursor: str | None = None,
         limit: int = 100,
-    ) -> TaskPage:
-        """One page of standalone tasks, newest first: those that match every filter. See TaskView for `status`."""
+    ) -> tk.TaskPage:
+        """One page of standalone tasks, newest first: those that match every filter. See StandaloneTaskInfo for
+        `status`.
+        """
         return self._portal.call(
             self._wrapped.list_tasks,
             status=status,
@@ -644,7 +647,7 @@ class SyncClient(Face[Client]):
             limit=limit,
         )
 
-    def iter_tasks(self, **filters: Any) -> Iterator[TaskView]:
+    def iter_tasks(self, **filters: Any) -> Iterator[tk.StandaloneTaskInfo]:
         """All standalone tasks that match, page by page."""
         return self._portal.iterate(self._wrapped.iter_tasks(**filters))
 
@@ -757,10 +760,10 @@ class SyncTaskHandle(Face[TaskHandle]):
         return self._portal.call(self._wrapped.result, timeout=timeout, type_hint=type_hint)
 
     def status(self) -> Status:
-        """See TaskView."""
+        """See StandaloneTaskInfo."""
         return self._portal.call(self._wrapped.status)
 
-    def view(self) -> TaskView:
+    def view(self) -> tk.StandaloneTaskInfo:
         """All there is to say about it: kind, status, attempt, progress, last failure, worker, times."""
         return self._portal.call(self._wrapped.view)
 

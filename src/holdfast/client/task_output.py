@@ -7,23 +7,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from holdfast.client.views import instant
-from holdfast.contract import executions as ex
-from holdfast.contract.task_output import TaskEnd, TaskNews, TaskNewsKind
+from msgspec import UNSET, UnsetType, structs
+
+from holdfast.contract.operation import Api
+from holdfast.contract.task_output import GetTaskOutput, OutputChunk, StreamTask, TaskEnd, TaskNews, TaskNewsKind
 from holdfast.model.payloads import decode
 from holdfast.model.values import Failure
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskChunk:
+class TaskChunk(OutputChunk, frozen=True, kw_only=True):
     """One thing that a task has said. Numbers go on from attempt to attempt; `dropped` tells how many before it are not
     kept any more."""
 
-    seq: int
-    attempt: int
-    at: datetime
-    value: Any
-    dropped: int = 0
+    value: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +53,7 @@ class TaskUpdate:
 class TaskOutputs:
     """See `Client`."""
 
-    executions: ex.Executions
+    api: Api
     org: str
 
     async def task_output(
@@ -68,20 +64,11 @@ class TaskOutputs:
         Tasks are numbered from 1 in the order in which their workflow has asked for them. Raises ExecutionNotFound,
         TaskNotFound.
         """
-        page = await self.executions.task_output(self.org, workflow_execution_id, task_no, after, limit)
-        chunks = []
-        for chunk in page.chunks:
-            chunks.append(
-                TaskChunk(
-                    seq=chunk.seq,
-                    attempt=chunk.attempt,
-                    at=instant(chunk.at),
-                    value=decode(chunk.data, type_hint, field="chunk"),
-                    dropped=chunk.seq - after - 1,
-                )
-            )
-            after = chunk.seq
-        return TaskOutput(tuple(chunks), page.more)
+        request = GetTaskOutput(
+            org=self.org, workflow_execution_id=workflow_execution_id, task_no=task_no, after=after, limit=limit
+        )
+        page = await self.api.call(request)
+        return TaskOutput(tuple(_chunk(chunk, type_hint) for chunk in page.chunks), page.more)
 
     async def follow_task(
         self, workflow_execution_id: str, task_no: int, *, after: int = 0, type_hint: Any = Any
@@ -91,21 +78,19 @@ class TaskOutputs:
         First comes what it has said already, after number `after`. Who stops and comes back with the number of the last
         chunk misses nothing that is kept. Raises ExecutionNotFound, TaskNotFound.
         """
-        async for news in self.executions.follow_task(self.org, workflow_execution_id, task_no, after):
+        request = StreamTask(org=self.org, workflow_execution_id=workflow_execution_id, task_no=task_no, after=after)
+        async for news in self.api.stream(request):
             for one in news:
                 yield _update(one, type_hint)
 
 
+def _chunk(chunk: OutputChunk, type_hint: Any) -> TaskChunk:
+    value = decode(chunk.value, type_hint, field="chunk")
+    return TaskChunk(**{**structs.asdict(chunk), "value": value})
+
+
 def _update(news: TaskNews, type_hint: Any) -> TaskUpdate:
-    is_output = news.kind is TaskNewsKind.OUTPUT
-    return TaskUpdate(
-        kind=news.kind,
-        attempt=news.attempt,
-        at=instant(news.at),
-        seq=news.seq if is_output else None,
-        value=decode(news.data, type_hint, field="chunk") if is_output else None,
-        dropped=news.dropped,
-        progress=news.progress,
-        status=news.status,
-        failure=news.failure,
-    )
+    told = {name: value for name, value in structs.asdict(news).items() if value is not UNSET}
+    if not isinstance(news.value, UnsetType):
+        told["value"] = decode(news.value, type_hint, field="chunk")
+    return TaskUpdate(**told)

@@ -4,83 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-
-from msgspec import structs
 
 from holdfast import errors
 from holdfast.client.options import beginning_at, choice, statuses, tags
 from holdfast.client.promises import SettledPromise, failure_from, key_of, settled_promise, ttl_of
 from holdfast.client.task_output import TaskOutput, TaskOutputs, TaskUpdate
-from holdfast.client.views import instant
 from holdfast.contract import tasks as tk
-from holdfast.contract.instants import micros_or_none
+from holdfast.contract.failures import rejection_of
+from holdfast.contract.fields import FOREVER
+from holdfast.contract.operation import Api
+from holdfast.contract.records import plain
 from holdfast.model.durations import Duration, task_timeouts
 from holdfast.model.executions import Status
 from holdfast.model.payloads import decode, encode, split_args
 from holdfast.model.standalone import TASK_NO
-from holdfast.model.values import (
-    DEFAULT_TASK_RETRY,
-    DEFAULT_TIMEOUTS,
-    Failure,
-    IfClosed,
-    IfRunning,
-    RetryPolicy,
-    TaskTimeouts,
-)
+from holdfast.model.values import DEFAULT_TASK_RETRY, DEFAULT_TIMEOUTS, Failure, IfClosed, IfRunning, RetryPolicy
 from holdfast.replay.definition import TaskDefinition, task_definition
 
 AnyTask = str | Callable[..., Any]
 """A function made with @task, or a task kind."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskView:
-    """Where a standalone task stands.
-
-    PENDING waits for a worker, or for its next attempt at `next_attempt_at`; RUNNING has one; WAITING was left to
-    somebody else by `complete_later`. `attempt` is 0 before the first one, and when it was cancelled or ended from
-    outside. `worker` has the running attempt, or had the last one. `last_failure` says why it is not at
-    its first attempt any more, or how it ended.
-    """
-
-    workflow_execution_id: str
-    task_id: str
-    kind: str
-    status: Status
-    queue: str
-    priority: int
-    args: tuple[Any, ...]
-    retry: RetryPolicy
-    timeouts: TaskTimeouts
-    metadata: Mapping[str, str]
-    attempt: int
-    worker: str | None
-    deferred: bool
-    cancel_requested: bool
-    progress: float | None
-    details: Any
-    last_failure: Failure | None
-    result: Any
-    created_at: datetime
-    updated_at: datetime
-    scheduled_at: datetime | None
-    started_at: datetime | None
-    heartbeat_at: datetime | None
-    next_attempt_at: datetime | None
-    closed_at: datetime | None
-    successor: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class TaskPage:
-    """Newest first. Pass `next_cursor` to get the page after this one; None on the last. A page before it may have
-    fewer items than asked for."""
-
-    items: tuple[TaskView, ...]
-    next_cursor: str | None
 
 
 class TaskHandle:
@@ -133,17 +77,21 @@ class TaskHandle:
         Raises TaskFailed or TaskTimedOut if its last attempt failed, WorkflowCancelled or WorkflowTerminated if it was
         ended from outside, TimeoutError if it takes longer than `timeout` seconds; the task goes on.
         """
-        waiting = self._client.tasks.outcome(self._client.org, self._address)
-        outcome = await waiting if timeout is None else await asyncio.wait_for(waiting, timeout)
-        return result_of_task(outcome, self._result_type if type_hint is None else type_hint)
+        request = tk.GetTaskResult(org=self._client.org, task_id=self._address, wait=FOREVER)
+        waiting = self._client.api.call(request)
+        ended = await waiting if timeout is None else await asyncio.wait_for(waiting, timeout)
+        return result_of_task(ended, self._result_type if type_hint is None else type_hint)
 
     async def status(self) -> Status:
-        """See TaskView."""
-        return (await self._client.tasks.get(self._client.org, self._address)).status
+        """See StandaloneTaskInfo."""
+        return (await self._get()).status
 
-    async def view(self) -> TaskView:
+    async def view(self) -> tk.StandaloneTaskInfo:
         """All there is to say about it: kind, status, attempt, progress, last failure, worker, times."""
-        return view_of_task(await self._client.tasks.get(self._client.org, self._address))
+        return plain(await self._get())
+
+    async def _get(self) -> tk.StandaloneTaskInfo:
+        return await self._client.api.call(tk.GetTask(org=self._client.org, task_id=self._address))
 
     async def output(self, *, after: int = 0, limit: int = 100, type_hint: Any = Any) -> TaskOutput:
         """What it has said with `TaskContext.emit`, see `Client.task_output`."""
@@ -159,12 +107,12 @@ class TaskHandle:
     async def _execution_id(self) -> str:
         if self.workflow_execution_id is not None:
             return self.workflow_execution_id
-        return (await self._client.tasks.get(self._client.org, self.task_id)).workflow_execution_id
+        return (await self._get()).workflow_execution_id
 
     async def cancel(self, reason: str = "") -> bool:
         """Stop it: a running body is told. False if it is over or was asked before."""
         request = tk.CancelTask(org=self._client.org, task_id=self._address, reason=reason)
-        return (await self._client.tasks.cancel(request)).changed
+        return (await self._client.api.call(request)).changed
 
     async def complete(
         self, value: Any = None, *, idempotency_key: str | None = None, idempotency_key_ttl: Duration | None = None
@@ -173,12 +121,14 @@ class TaskHandle:
 
         Raises TaskNotDeferred if it has not, StaleAttempt if the task is over: the first settlement wins.
         """
-        request = tk.SettleTask(
+        request = tk.CompleteTask(
             org=self._client.org,
             task_id=self._address,
-            value=encode(value, field="value", limit=self._client._limit),  # noqa: SLF001 - a client and its handle
+            result=encode(value, field="value", limit=self._client._limit),  # noqa: SLF001 - a client and its handle
+            request_id=idempotency_key,
+            ttl_s=ttl_of(idempotency_key_ttl),
         )
-        return await self._settle(request, idempotency_key, idempotency_key_ttl)
+        return settled_promise(await self._client.api.call(request))
 
     async def fail(
         self,
@@ -189,18 +139,20 @@ class TaskHandle:
     ) -> SettledPromise:
         """As `complete`, but the attempt has failed: it is tried again, unless the error is NonRetryable or the policy
         says no."""
-        request = tk.SettleTask(org=self._client.org, task_id=self._address, failure=failure_from(error, "TaskFailed"))
-        return await self._settle(request, idempotency_key, idempotency_key_ttl)
-
-    async def _settle(self, request: tk.SettleTask, key: str | None, ttl: Duration | None) -> SettledPromise:
-        sent = structs.replace(request, request_id=key, ttl_s=ttl_of(ttl))
-        return settled_promise(await self._client.tasks.settle(sent))
+        request = tk.FailTask(
+            org=self._client.org,
+            task_id=self._address,
+            error=rejection_of(failure_from(error, "TaskFailed")),
+            request_id=idempotency_key,
+            ttl_s=ttl_of(idempotency_key_ttl),
+        )
+        return settled_promise(await self._client.api.call(request))
 
 
 class StandaloneTasks(TaskOutputs):
     """The part of `Client` that is about standalone tasks."""
 
-    tasks: tk.Tasks
+    api: Api
     org: str
     _limit: int
 
@@ -234,10 +186,12 @@ class StandaloneTasks(TaskOutputs):
         if retry is not None and not isinstance(retry, RetryPolicy):
             raise errors.InvalidRequest(f"retry must be a RetryPolicy, not {retry!r:.50}", field="retry")
         declared = definition.timeouts if definition is not None else None
-        timeouts = task_timeouts(start_to_close, schedule_to_close, heartbeat_timeout, base=declared)
+        timeouts = (
+            task_timeouts(start_to_close, schedule_to_close, heartbeat_timeout, base=declared) or DEFAULT_TIMEOUTS
+        )
         own_retry = definition.retry if definition is not None else None
         own_queue = definition.queue if definition is not None else None
-        answer = await self.tasks.start(
+        answer = await self.api.call(
             tk.StartTask(
                 org=self.org,
                 kind=kind,
@@ -245,10 +199,12 @@ class StandaloneTasks(TaskOutputs):
                 args=split_args(args, limit=self._limit),
                 queue=queue if queue is not None else own_queue or "default",
                 priority=priority,
-                retry=retry or own_retry or DEFAULT_TASK_RETRY,
-                timeouts=timeouts or DEFAULT_TIMEOUTS,
+                retry=tk.Retry.of(retry or own_retry or DEFAULT_TASK_RETRY),
+                start_to_close_s=timeouts.start_to_close_s,
+                schedule_to_close_s=timeouts.schedule_to_close_s,
+                heartbeat_timeout_s=timeouts.heartbeat_s,
                 metadata=tags(metadata),
-                start_at=micros_or_none(beginning_at(start_at)),
+                start_at=beginning_at(start_at),
                 if_running=choice(IfRunning, if_running, "if_running"),
                 if_closed=choice(IfClosed, if_closed, "if_closed"),
                 ttl_s=ttl_of(idempotency_key_ttl),
@@ -258,10 +214,10 @@ class StandaloneTasks(TaskOutputs):
         )
         return TaskHandle(
             self,
-            answer.workflow_id,
+            answer.task_id,
             answer.workflow_execution_id,
             definition.result_type if definition is not None else Any,
-            created=answer.workflow_created,
+            created=answer.task_created,
             idempotency_key_used=answer.idempotency_key_used,
             idempotency_key_new=answer.idempotency_key_new,
         )
@@ -274,7 +230,7 @@ class StandaloneTasks(TaskOutputs):
 
     async def find_task(self, task_id: str, task: AnyTask | None = None) -> TaskHandle:
         """The task with this id that is not over, or the last one; its handle knows its execution."""
-        found = await self.tasks.get(self.org, task_id)
+        found = await self.api.call(tk.GetTask(org=self.org, task_id=task_id))
         handle = self.task(found.task_id, task)
         handle.workflow_execution_id = found.workflow_execution_id
         return handle
@@ -288,22 +244,21 @@ class StandaloneTasks(TaskOutputs):
         metadata: Mapping[str, str] | None = None,
         cursor: str | None = None,
         limit: int = 100,
-    ) -> TaskPage:
-        """One page of standalone tasks, newest first: those that match every filter. See TaskView for `status`."""
-        page = await self.tasks.list(
-            tk.ListTasks(
-                org=self.org,
-                statuses=statuses(status),
-                kind=kind,
-                queue=queue,
-                metadata=tuple(sorted((tags(metadata) or {}).items())),
-                cursor=cursor,
-                limit=limit,
-            )
+    ) -> tk.TaskPage:
+        """One page of standalone tasks, newest first: those that match every filter. See StandaloneTaskInfo for
+        `status`."""
+        request = tk.ListTasks(
+            org=self.org,
+            statuses=statuses(status),
+            kind=kind,
+            queue=queue,
+            metadata=tags(metadata) or {},
+            cursor=cursor,
+            limit=limit,
         )
-        return TaskPage(tuple(view_of_task(found) for found in page.items), page.next_cursor)
+        return plain(await self.api.call(request))
 
-    async def iter_tasks(self, **filters: Any) -> AsyncIterator[TaskView]:
+    async def iter_tasks(self, **filters: Any) -> AsyncIterator[tk.StandaloneTaskInfo]:
         """All standalone tasks that match, page by page."""
         cursor: str | None = None
         while True:
@@ -326,42 +281,7 @@ def _known(task: AnyTask) -> tuple[str, TaskDefinition | None]:
     return definition.kind, definition
 
 
-def view_of_task(task: tk.StandaloneTask) -> TaskView:
-    return TaskView(
-        workflow_execution_id=task.workflow_execution_id,
-        task_id=task.task_id,
-        kind=task.kind,
-        status=task.status,
-        queue=task.queue,
-        priority=task.priority,
-        args=tuple(decode(item, field="args") for item in task.args),
-        retry=task.retry,
-        timeouts=task.timeouts,
-        metadata=dict(task.metadata),
-        attempt=task.attempt,
-        worker=task.worker,
-        deferred=task.deferred,
-        cancel_requested=task.cancel_requested,
-        progress=task.progress,
-        details=None if task.details is None else decode(task.details, field="details"),
-        last_failure=task.last_failure,
-        result=decode(task.result, field="result"),
-        created_at=instant(task.created_at),
-        updated_at=instant(task.updated_at),
-        scheduled_at=_at(task.scheduled_at),
-        started_at=_at(task.started_at),
-        heartbeat_at=_at(task.heartbeat_at),
-        next_attempt_at=_at(task.next_attempt_at),
-        closed_at=_at(task.closed_at),
-        successor=task.successor,
-    )
-
-
-def _at(at: int | None) -> datetime | None:
-    return None if at is None else instant(at)
-
-
-def result_of_task(outcome: tk.TaskOutcome, result_type: Any) -> Any:
+def result_of_task(outcome: tk.TaskResult, result_type: Any) -> Any:
     """The result of a completed task, or the error that says how it ended."""
     if outcome.status is Status.COMPLETED:
         return decode(outcome.result, result_type, field="result")
@@ -373,7 +293,7 @@ def result_of_task(outcome: tk.TaskOutcome, result_type: Any) -> Any:
     raise _failed(outcome)
 
 
-def _failed(outcome: tk.TaskOutcome) -> errors.TaskFailed:
+def _failed(outcome: tk.TaskResult) -> errors.TaskFailed:
     failure = outcome.failure or Failure(type=str(outcome.status))
     tried = f" after {outcome.attempts} attempt(s)" if outcome.attempts else ""
     cls = errors.TaskTimedOut if outcome.timeout else errors.TaskFailed

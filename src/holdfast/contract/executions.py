@@ -25,7 +25,6 @@ from holdfast.contract.fields import (
     null,
 )
 from holdfast.contract.operation import EXECUTION, EXECUTIONS, POST, Record, Request, operation, public_names
-from holdfast.contract.task_output import OutputPage, TaskNews
 from holdfast.errors import InvalidRequest
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import DeadLetter, Execution, Status, TaskRow, TimerRow
@@ -401,20 +400,6 @@ class Executions(Protocol):
         ...
 
     def tasks(self, org: str, execution_id: str) -> Awaitable[list[TaskRow]]: ...
-
-    def task_output(
-        self, org: str, execution_id: str, task_no: int, after: int = 0, limit: int = 100
-    ) -> Awaitable[OutputPage]:
-        """What is kept of what a task has said, after a number. Raises ExecutionNotFound, TaskNotFound."""
-        ...
-
-    def follow_task(self, org: str, execution_id: str, task_no: int, after: int = 0) -> AsyncIterator[list[TaskNews]]:
-        """What a task says and how it goes, in pieces, until it has ended; `after` is the number of the last chunk that
-        is known. The present attempt and progress are told to whoever comes. Raises as `task_output`.
-
-        Any number may follow one task at the cost of one; nothing of the database is held while there is nothing new.
-        """
-        ...
 
     def timers(self, org: str, execution_id: str) -> Awaitable[list[TimerRow]]: ...
 

@@ -6,6 +6,7 @@ request touches anything, wherever the request comes from. So every caller reads
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Annotated, Any, Final, NamedTuple, TypeVar, get_args
@@ -21,6 +22,8 @@ from holdfast.model.values import NULL, TEN_YEARS_S
 R = TypeVar("R")
 
 LARGEST: Final = 2**62
+FOREVER: Final = math.inf
+"""As a `Wait`: as long as it takes. Only for callers in Python; an HTTP client asks again and again."""
 LONGEST_REASON: Final = 1_000
 LONGEST_WAIT_S: Final = 30.0
 NO_CONTROL: Final = r"^[^\u0000-\u001f\u007f]*$"
@@ -88,6 +91,11 @@ def check_payload(value: Raw, field: str, limits: Limits) -> None:
             size=size,
             limit=limits.payload_bytes,
         )
+
+
+def named(name: str) -> Check:
+    """The check of a name whose field has another name outside."""
+    return Check(_name, name)
 
 
 NAME_SCHEMA: Final = {"minLength": 1, "maxLength": 255, "pattern": NO_CONTROL}

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Raw
 
+from holdfast.contract.fields import null
 from holdfast.model.messages import (
     DeadEvent,
     EventKeyRow,
@@ -46,7 +47,7 @@ class SettleAnswer(msgspec.Struct, frozen=True, kw_only=True):
     promise_id: str
     state: PromiseState
     already_resolved: bool
-    value: Raw = NULL
+    value: Raw = msgspec.field(default_factory=null)
     failure: Failure | None = None
     idempotency_key_used: bool = False
     idempotency_key_new: bool = False

@@ -93,6 +93,8 @@ class Operation:
     example: dict[str, Any] | None = None
     media: str = JSON
     aliases: tuple[str, ...] = ()
+    events: tuple[str, ...] = ()
+    """The kinds of a stream's server-sent events, the last of which ends it. Without, all kinds, and `end` ends it."""
     no_rpc: str = ""
     """Why there is no gRPC method, if there is none."""
 
@@ -152,6 +154,6 @@ class Api(Protocol):
         part of its transaction. Only an engine in the same process can take one."""
         ...
 
-    def stream(self, request: Request[A]) -> AsyncIterator[A]:
-        """Ask for what comes record by record."""
+    def stream(self, request: Request[A]) -> AsyncIterator[list[A]]:
+        """Ask for what comes record by record: those that are there, then the next ones as they come."""
         ...

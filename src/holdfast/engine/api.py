@@ -63,9 +63,9 @@ class LocalApi:
         answer: Awaitable[A] = self._handler(request)(request, using)
         return answer
 
-    def stream(self, request: Request[A]) -> AsyncIterator[A]:
+    def stream(self, request: Request[A]) -> AsyncIterator[list[A]]:
         check(request, self._limits)
-        found: AsyncIterator[A] = self._handler(request)(request, None)
+        found: AsyncIterator[list[A]] = self._handler(request)(request, None)
         return found
 
     def knows(self, request: RequestType) -> bool:

@@ -54,6 +54,9 @@ class Cursors:
         """What is asked for, without the place and the size of the page: those may change from page to page."""
         if self._made_key is None:
             self._made_key = hmac.digest(self._secret(), b"cursors", "sha256")
-        asked = msgspec.structs.replace(request, cursor=None, limit=0)
+        asked = msgspec.structs.asdict(request) | {"cursor": None, "limit": 0}
+        if isinstance(asked["metadata"], dict):
+            # As earlier versions wrote them: a list may be read on from another node while these are replaced.
+            asked["metadata"] = sorted(asked["metadata"].items())
         content = msgspec.json.encode((type(request).__name__, asked, last_id))
         return hmac.digest(self._made_key, content, "sha256")[:MAC_BYTES]

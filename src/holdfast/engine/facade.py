@@ -19,7 +19,6 @@ from holdfast.config import EngineConfig
 from holdfast.contract import calls
 from holdfast.contract import executions as ex
 from holdfast.contract import workers as wk
-from holdfast.contract.task_output import OutputPage, TaskNews
 from holdfast.contract.upkeep import DueWork, RecoveryReport
 from holdfast.engine.api import LocalApi
 from holdfast.engine.checks import check_payload, check_tags
@@ -42,8 +41,8 @@ from holdfast.engine.queues import Queues
 from holdfast.engine.rebuilds import Rebuilds
 from holdfast.engine.recovery import recover
 from holdfast.engine.retention import Retention
+from holdfast.engine.standalone_tasks import StandaloneTasks
 from holdfast.engine.starts import Starts
-from holdfast.engine.task_facade import LocalTasks
 from holdfast.engine.unit_of_work import Effects, OperationQueue
 from holdfast.engine.updates import Updates
 from holdfast.engine.upkeep.forget import Forget
@@ -98,16 +97,26 @@ class LocalEngine:
         self.executions = LocalExecutions(self)
         self.workers = LocalWorkers(self)
         self.messages = LocalMessages(self)
-        self.tasks = LocalTasks(self)
         self.keys = Keys(store, self.queue, secret)
         self.deleting = Deleting(store, self.queue, lambda: self.keys.chain)
+        self.tasks = StandaloneTasks(
+            store,
+            self.run,
+            config.limits,
+            outcome=self.executions.outcome,
+            cursors=lambda: self.cursors,
+            tracing=lambda: self.tracing,
+            feeds=self.feeds.tasks,
+        )
         self.joins = Joins(self)
         self.mailboxes = Mailboxes(self)
         self.upkeep = LocalUpkeep(self)
         self.queues = Queues(store, self.queue, self.desk, lambda: self.keys.chain, self.upkeep.claim)
         starts = Starts(self.run, config.limits, lambda: self.tracing)
         rebuilds = Rebuilds(store, self.queue, secret)
-        self.api = LocalApi(self.run, config.limits, (self.queues, self.keys, starts, rebuilds))
+        self.api = LocalApi(
+            self.run, config.limits, (self.queues, self.keys, self.tasks, self.feeds.tasks, starts, rebuilds)
+        )
         self.loop: asyncio.AbstractEventLoop | None = None
         self.tracing: Tracing | None = None
 
@@ -260,14 +269,6 @@ class LocalExecutions:
 
     def follow(self, org: str, execution_id: str, after: int = 0) -> AsyncIterator[list[HistoryEvent]]:
         return self._engine.feeds.history(org, execution_id, after)
-
-    async def task_output(
-        self, org: str, execution_id: str, task_no: int, after: int = 0, limit: int = 100
-    ) -> OutputPage:
-        return await self._engine.feeds.tasks.page(org, execution_id, task_no, after, self._page(limit))
-
-    def follow_task(self, org: str, execution_id: str, task_no: int, after: int = 0) -> AsyncIterator[list[TaskNews]]:
-        return self._engine.feeds.tasks.follow(org, execution_id, task_no, after)
 
     async def timers(self, org: str, execution_id: str) -> list[TimerRow]:
         check_name(execution_id, "workflow_execution_id")

@@ -83,6 +83,9 @@ def fingerprint_of(request: Any) -> str:
             content[name] = _content(value)
     if "addressed_to" in content:
         content["workflow_execution_id"] = content.pop("addressed_to")
+    remembered = getattr(request, "remembered", None)
+    if remembered is not None:
+        content = remembered(content)
     return sha256(type(request).__name__.encode() + _encode(content)).hexdigest()
 
 

@@ -12,12 +12,22 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterable
 from typing import NamedTuple
 
-from holdfast.contract.task_output import OutputPage, TaskEnd, TaskNews, TaskNewsKind
-from holdfast.engine.checks import check_number
+from msgspec import UNSET
+
+from holdfast.contract.instants import instant
+from holdfast.contract.task_output import (
+    GetTaskOutput,
+    OutputChunk,
+    OutputPage,
+    StreamTask,
+    TaskEnd,
+    TaskNews,
+    TaskNewsKind,
+)
+from holdfast.engine.api import answers
 from holdfast.errors import ExecutionNotFound, InvalidRequest, TaskNotFound
 from holdfast.model.events import HistoryEvent, TaskCancelRequested, TaskCompleted, TaskFailed, TaskScheduled
 from holdfast.model.executions import Execution, OutputRow, TaskRow
-from holdfast.model.names import check_name
 from holdfast.model.standalone import TASK_NO, TASK_WORKFLOW
 from holdfast.model.values import Failure
 from holdfast.store import reads
@@ -136,9 +146,9 @@ class Watcher:
                 TaskNews(
                     kind=TaskNewsKind.OUTPUT,
                     attempt=chunk.attempt,
-                    at=chunk.at,
+                    at=instant(chunk.at),
                     seq=chunk.seq,
-                    data=chunk.data,
+                    value=chunk.data,
                     dropped=chunk.seq - self.after - 1,
                 )
             )
@@ -152,7 +162,7 @@ class Watcher:
             news.append(self._begin(row.attempt, row.started_at, row))
         if row.progress is not None and row.progress != self.progress:
             self.progress = row.progress
-            at = row.heartbeat_at or row.started_at or row.scheduled_at
+            at = instant(row.heartbeat_at or row.started_at or row.scheduled_at)
             news.append(TaskNews(kind=TaskNewsKind.PROGRESS, attempt=row.attempt, at=at, progress=row.progress))
         return news
 
@@ -160,7 +170,7 @@ class Watcher:
         """Why the one before is over only the row knows, and of the newest attempt alone."""
         self.attempt = attempt
         failure = row.last_failure if row is not None and row.attempt == attempt else None
-        return TaskNews(kind=TaskNewsKind.ATTEMPT, attempt=attempt, at=at, failure=failure)
+        return TaskNews(kind=TaskNewsKind.ATTEMPT, attempt=attempt, at=instant(at), failure=failure or UNSET)
 
 
 class TaskFeeds:
@@ -173,15 +183,24 @@ class TaskFeeds:
 
     # --- reading ---
 
-    async def page(self, org: str, execution_id: str, task_no: int, after: int, limit: int) -> OutputPage:
-        key = _checked(execution_id, task_no, after)
-        found = await self._store.read(reads.TaskOutput(org, *key, after, limit + 1))
+    @answers(GetTaskOutput)
+    async def page(self, request: GetTaskOutput) -> OutputPage:
+        org, key, limit = request.org, (request.workflow_execution_id, request.task_no), request.limit
+        _check_after(request.after)
+        found = await self._store.read(reads.TaskOutput(org, *key, request.after, limit + 1))
         if not found and await self._store.read(reads.Task(org, *key)) is None:
             await self._end_of(org, key)
-        return OutputPage(tuple(found[:limit]), len(found) > limit)
+        return OutputPage(
+            workflow_execution_id=key[0],
+            task_no=key[1],
+            chunks=_chunks(found[:limit], request.after),
+            more=len(found) > limit,
+        )
 
-    async def follow(self, org: str, execution_id: str, task_no: int, after: int = 0) -> AsyncIterator[list[TaskNews]]:
-        key = _checked(execution_id, task_no, after)
+    @answers(StreamTask)
+    async def follow(self, request: StreamTask) -> AsyncIterator[list[TaskNews]]:
+        org, key, after = request.org, (request.workflow_execution_id, request.task_no), request.after
+        _check_after(after)
         self._check()
         feed = self._feeds.setdefault((org, key), TaskFeed(org, after))
         feed.followers += 1
@@ -296,12 +315,21 @@ class TaskFeeds:
             feed.wake(error)
 
 
-def _checked(execution_id: str, task_no: int, after: int) -> TaskKey:
-    check_name(execution_id, "workflow_execution_id")
-    check_number(task_no, "task_no")
+def _check_after(after: int) -> None:
     if type(after) is not int or not 0 <= after < LARGEST:
         raise InvalidRequest(f"after must be the number of a chunk, or 0, not {after!r:.50}", field="after")
-    return execution_id, task_no
+
+
+def _chunks(rows: Iterable[OutputRow], after: int) -> tuple[OutputChunk, ...]:
+    """`after` is the number that was asked with."""
+    chunks = []
+    for row in rows:
+        dropped = row.seq - after - 1
+        chunks.append(
+            OutputChunk(seq=row.seq, attempt=row.attempt, at=instant(row.at), value=row.data, dropped=dropped)
+        )
+        after = row.seq
+    return tuple(chunks)
 
 
 def _end_in(event: HistoryEvent) -> End | None:
@@ -322,5 +350,9 @@ def _closed(execution: Execution) -> End | None:
 
 def _ended(end: End, attempt: int) -> TaskNews:
     return TaskNews(
-        kind=TaskNewsKind.ENDED, attempt=end.attempt or attempt, at=end.at, status=end.status, failure=end.failure
+        kind=TaskNewsKind.ENDED,
+        attempt=end.attempt or attempt,
+        at=instant(end.at),
+        status=end.status,
+        failure=end.failure or UNSET,
     )

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 from holdfast.assembly import Engine, open_store
 from holdfast.config import EngineConfig
-from holdfast.contract.executions import StartAnswer
-from holdfast.contract.tasks import StartTask, Tasks
+from holdfast.contract.operation import Api, Request
+from holdfast.contract.tasks import StartTask
 from holdfast.contract.workers import Heartbeat, ParkTurn, Workers
 from holdfast.engine.facade import LocalEngine
 from holdfast.replay.definition import Definition
@@ -30,6 +30,8 @@ from holdfast.testing.virtual_time import VirtualTime
 from holdfast.testing.watched_store import WatchedStore
 from holdfast.worker.host import Host
 from holdfast.worker.worker import Worker
+
+A = TypeVar("A")
 
 LEASE_S = 100 * 366 * 86_400.0
 """Longer than any scenario: jumping over a month must not look like a worker that fell silent for a month."""
@@ -78,7 +80,7 @@ class VirtualEngine(Engine):
         worker = replace(config.worker, lease_s=LEASE_S, shutdown_grace_s=min(config.worker.shutdown_grace_s, GRACE_S))
         super().__init__(url, config=replace(config, worker=worker), org=org, clock=time)
         self._registry: Registry = self._bodies
-        self.client.tasks = cast(Tasks, _JoinedTasks(self.client.tasks, self._joining))
+        self.client.api = _JoinedApi(self.client.api, self._joining)
 
     # --- the engine's seams ---
 
@@ -181,19 +183,21 @@ class VirtualEngine(Engine):
         return [*self._extra] if self._worker is None else [self._worker, *self._extra]
 
 
-class _JoinedTasks:
-    """The contract's standalone tasks. A start waits for the workers of new fakes to make their kinds known."""
+class _JoinedApi:
+    """The contract. The start of a standalone task waits for the workers of new fakes to make their kinds known."""
 
-    def __init__(self, tasks: Tasks, joining: set[asyncio.Task[None]]) -> None:
-        self._tasks = tasks
+    def __init__(self, api: Api, joining: set[asyncio.Task[None]]) -> None:
+        self._api = api
         self._joining = joining
+        self.stream = api.stream
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._tasks, name)
+    def call(self, request: Request[A], using: Any = None) -> Awaitable[A]:
+        starts_task = type(request) is StartTask
+        return self._joined(request, using) if starts_task else self._api.call(request, using)
 
-    async def start(self, request: StartTask, using: Any = None) -> StartAnswer:
+    async def _joined(self, request: Request[A], using: Any) -> A:
         await asyncio.gather(*self._joining)
-        return await self._tasks.start(request, using)
+        return await self._api.call(request, using)
 
 
 class _WatchedWorkers:

@@ -18,7 +18,7 @@ class TaskDispatch:
     """The handlers. Each gets a call that was let in, and its message."""
 
     def __init__(self, nouns: Nouns) -> None:
-        self._tasks = nouns.tasks
+        self._call = nouns.api.call
 
     def methods(self) -> tuple[Method, ...]:
         return (
@@ -30,16 +30,16 @@ class TaskDispatch:
         )
 
     async def start(self, call: Call, message: Any) -> pb.StartTaskResponse:
-        return wire.started(await self._tasks.start(wire.start(message, call.org, call.request_id)))
+        return wire.started(await self._call(wire.start(message, call.org, call.request_id)))
 
     async def get(self, call: Call, message: Any) -> pb.GetTaskResponse:
-        return pb.GetTaskResponse(task=wire.task(await self._tasks.get(call.org, wire.task_id(message))))
+        return pb.GetTaskResponse(task=wire.task(await self._call(wire.get(message, call.org))))
 
     async def complete(self, call: Call, message: Any) -> pb.CompleteTaskResponse:
-        return wire.completed(await self._tasks.settle(wire.complete(message, call.org, call.request_id)))
+        return wire.completed(await self._call(wire.complete(message, call.org, call.request_id)))
 
     async def fail(self, call: Call, message: Any) -> pb.FailTaskResponse:
-        return wire.failed(await self._tasks.settle(wire.fail(message, call.org, call.request_id)))
+        return wire.failed(await self._call(wire.fail(message, call.org, call.request_id)))
 
     # Last, so that `list` means the type in the annotations above.
     async def list(self, call: Call, message: Any) -> pb.ListTasksResponse:
@@ -47,7 +47,7 @@ class TaskDispatch:
         knows where the next one begins. One task that is larger comes alone."""
         request = wire.list_request(message, call.org)
         while True:
-            page = await self._tasks.list(request)
+            page = await self._call(request)
             answer = pb.ListTasksResponse(
                 tasks=[wire.task(found) for found in page.items], next_cursor=page.next_cursor or ""
             )

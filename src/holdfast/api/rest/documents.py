@@ -63,7 +63,8 @@ _SEVERAL: dict[type, frozenset[str]] = {}
 def _several(into: type[msgspec.Struct]) -> frozenset[str]:
     if into not in _SEVERAL:
         fields = msgspec.structs.fields(into)
-        _SEVERAL[into] = frozenset(field.name for field in fields if getattr(field.type, "__origin__", None) is tuple)
+        several = (field for field in fields if getattr(field.type, "__origin__", None) is tuple)
+        _SEVERAL[into] = frozenset(field.encode_name for field in several)
     return _SEVERAL[into]
 
 
@@ -125,8 +126,8 @@ def _check_escapes(data: bytes, text: str) -> None:
 
 def _refuse_nul(body: msgspec.Struct) -> None:
     """In a payload. Of names and other texts the engine itself says what it can't keep."""
-    for name in body.__struct_fields__:
-        value = getattr(body, name)
+    for field, name in zip(body.__struct_fields__, body.__struct_encode_fields__, strict=True):
+        value = getattr(body, field)
         if isinstance(value, msgspec.Raw) and _NUL.search(value):
             raise MalformedBody(f"{name} has the character NUL in a text, which databases can't keep", field=name)
 

@@ -12,7 +12,6 @@ from holdfast.client.remote.http import HttpExecutions
 from holdfast.client.remote.http_api import HttpApi
 from holdfast.client.remote.http_explanations import HttpExplanations
 from holdfast.client.remote.http_messages import HttpMessages
-from holdfast.client.remote.http_tasks import HttpTasks
 from holdfast.wire.rest.system_views import MeView
 
 if TYPE_CHECKING:
@@ -55,7 +54,6 @@ class Connecting:
             HttpApi(caller),
             HttpExecutions(caller),
             HttpMessages(caller),
-            HttpTasks(caller),
             org,
             payload_limit=me.payload_bytes,
             explanations=HttpExplanations(caller),

@@ -12,20 +12,17 @@ from holdfast.client.remote.caller import Caller, decoded, escaped, new_request_
 from holdfast.contract import calls as cl
 from holdfast.contract import executions as ex
 from holdfast.contract.instants import instant, micros
-from holdfast.contract.task_output import OutputPage, TaskNews, TaskNewsKind
 from holdfast.errors import ExecutionNotFound, InvalidRequest
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import Execution, Status, TaskRow, TimerRow
 from holdfast.model.names import check_name
 from holdfast.wire.rest import bodies as b
 from holdfast.wire.rest import reading as rd
-from holdfast.wire.rest import task_output_views as ov
 from holdfast.wire.rest import views as v
 from holdfast.wire.rest.events import EventView, read_event
 
 WAIT_S: Final = 25.0
 PAGE: Final = 1_000
-_TASK_NEWS: Final = frozenset(TaskNewsKind)
 _CLOSED: Final = "end"
 
 
@@ -88,20 +85,6 @@ class HttpExecutions:
     async def tasks(self, org: str, execution_id: str) -> list[TaskRow]:
         view = await self._caller.get(_path(org, execution_id, "/tasks"), v.TaskList)
         return [rd.read_task(task, org) for task in view.tasks]
-
-    async def task_output(
-        self, org: str, execution_id: str, task_no: int, after: int = 0, limit: int = 100
-    ) -> OutputPage:
-        path = _path(org, execution_id, f"/tasks/{task_no}/output")
-        return ov.read_page(await self._caller.get(path, ov.OutputPageView, {"after": after, "limit": limit}))
-
-    async def follow_task(
-        self, org: str, execution_id: str, task_no: int, after: int = 0
-    ) -> AsyncIterator[list[TaskNews]]:
-        path = _path(org, execution_id, f"/tasks/{task_no}/events")
-        async for event in self._caller.events(path, {"after": after}, last=TaskNewsKind.ENDED):
-            if event.kind in _TASK_NEWS:
-                yield [ov.read_news(decoded(event.data, ov.TaskNewsView))]
 
     async def timers(self, org: str, execution_id: str) -> list[TimerRow]:
         view = await self._caller.get(_path(org, execution_id, "/timers"), v.TimerList)

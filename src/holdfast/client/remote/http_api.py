@@ -7,16 +7,20 @@ connection is the same call.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 from msgspec import structs
 
-from holdfast.client.remote.caller import Caller, new_request_id
-from holdfast.contract.operation import GET, OPERATIONS, Request
+from holdfast.client.remote.caller import Caller, decoded, new_request_id
+from holdfast.contract.fields import FOREVER
+from holdfast.contract.operation import GET, OPERATIONS, Operation, Request
 from holdfast.errors import InvalidRequest
 from holdfast.wire.rest.request_shapes import shape_of
 
 A = TypeVar("A")
+
+WAIT_S: Final = 25.0
+END: Final = "end"
 
 
 def refuse_using() -> NoReturn:
@@ -35,11 +39,7 @@ class HttpApi:
         operation = OPERATIONS[type(request)]
         shape = shape_of(operation)
         if operation.method == GET:
-            wait_s = getattr(request, "wait", 0.0)
-            found: A = await self._caller.get(
-                shape.target(request), operation.answer, shape.parameters(request), wait_s
-            )
-            return found
+            return await self._get(operation, request)
         made = new_request_id() if shape.has_request_id and request.request_id is None else None  # type: ignore[attr-defined]
         body = shape.content(request, **({"request_id": made} if made else {}))
         repeatable = operation.repeatable or shape.has_request_id
@@ -50,8 +50,26 @@ class HttpApi:
         answered: A = without_key(answer) if made else answer
         return answered
 
-    def stream(self, request: Request[A]) -> AsyncIterator[A]:
-        raise NotImplementedError
+    async def _get(self, operation: Operation, request: Request[A]) -> A:
+        """What is to be waited for, however long it takes, is asked for again and again: servers wait for a while."""
+        shape = shape_of(operation)
+        wait_s = getattr(request, "wait", 0.0)
+        asked = request if wait_s != FOREVER else structs.replace(request, wait=WAIT_S)
+        while True:
+            found: A = await self._caller.get(
+                shape.target(asked), operation.answer, shape.parameters(asked), min(wait_s, WAIT_S)
+            )
+            if wait_s != FOREVER or found.closed:  # type: ignore[attr-defined]  # whatever waits says so
+                return found
+
+    async def stream(self, request: Request[A]) -> AsyncIterator[list[A]]:
+        operation = OPERATIONS[type(request)]
+        shape, kinds = shape_of(operation), operation.events
+        last = kinds[-1] if kinds else END
+        async for event in self._caller.events(shape.target(request), shape.parameters(request), last=last):
+            # A newer server may have other kinds, too.
+            if event.kind in kinds or (not kinds and event.kind != END):
+                yield [decoded(event.data, operation.answer)]
 
 
 def without_key(answer: Any) -> Any:

@@ -7,7 +7,8 @@ from typing import Final
 
 import msgspec
 
-from holdfast.contract.tasks import StandaloneTask
+from holdfast.contract.instants import instant, instant_or_none
+from holdfast.contract.tasks import StandaloneTaskInfo
 from holdfast.errors import TaskNotFound
 from holdfast.model import events as e
 from holdfast.model.executions import NEVER, Execution, Status, TaskRow
@@ -52,7 +53,7 @@ def order_of(events: Sequence[e.HistoryEvent]) -> TaskOrder:
     return _read_order(started.input)
 
 
-def picture(execution: Execution, events: Sequence[e.HistoryEvent], row: TaskRow | None) -> StandaloneTask:
+def picture(execution: Execution, events: Sequence[e.HistoryEvent], row: TaskRow | None) -> StandaloneTaskInfo:
     """`events` are those of TOLD_BY; `row` is its task, while it is not finished."""
     order = order_of(events)
     scheduled = next((event for event in events if isinstance(event.body, e.TaskScheduled)), None)
@@ -61,7 +62,7 @@ def picture(execution: Execution, events: Sequence[e.HistoryEvent], row: TaskRow
         (event.body for event in reversed(events) if isinstance(event.body, e.TaskCompleted | e.TaskFailed)), None
     )
     completed = execution.status is Status.COMPLETED and isinstance(ended, e.TaskCompleted)
-    return StandaloneTask(
+    return StandaloneTaskInfo(
         workflow_execution_id=execution.id,
         task_id=execution.workflow_id,
         kind=order.kind,
@@ -72,8 +73,8 @@ def picture(execution: Execution, events: Sequence[e.HistoryEvent], row: TaskRow
         retry=order.retry,
         timeouts=order.timeouts,
         metadata={key: value for key, value in (execution.metadata or {}).items() if key != KIND_TAG},
-        created_at=execution.created_at,
-        updated_at=execution.updated_at,
+        created_at=instant(execution.created_at),
+        updated_at=instant(execution.updated_at),
         attempt=row.attempt if row is not None else ended.attempt if ended is not None else 0,
         worker=row.worker if row is not None else (ended.worker or None) if ended is not None else None,
         deferred=row is not None and row.deferred,
@@ -82,11 +83,11 @@ def picture(execution: Execution, events: Sequence[e.HistoryEvent], row: TaskRow
         details=None if row is None else row.details,
         last_failure=_failure(execution, order, row, ended, last),
         result=ended.result if completed and isinstance(ended, e.TaskCompleted) else NULL,
-        scheduled_at=None if scheduled is None else scheduled.at,
-        started_at=None if row is None else row.started_at,
-        heartbeat_at=None if row is None else row.heartbeat_at,
-        next_attempt_at=_next_attempt_at(execution, row),
-        closed_at=execution.closed_at,
+        scheduled_at=None if scheduled is None else instant(scheduled.at),
+        started_at=None if row is None else instant_or_none(row.started_at),
+        heartbeat_at=None if row is None else instant_or_none(row.heartbeat_at),
+        next_attempt_at=instant_or_none(_next_attempt_at(execution, row)),
+        closed_at=instant_or_none(execution.closed_at),
         successor=execution.successor,
     )
 

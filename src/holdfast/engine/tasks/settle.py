@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
+from msgspec import Raw
+
 from holdfast.contract.messages import SettleAnswer
-from holdfast.contract.tasks import SettleTask
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules import tasks
 from holdfast.engine.rules.standalone import is_task, no_task, task_key
@@ -12,7 +14,20 @@ from holdfast.errors import StaleAttempt, TaskNotDeferred
 from holdfast.model.executions import Execution, TaskRow
 from holdfast.model.messages import PromiseState
 from holdfast.model.standalone import TASK_NO
+from holdfast.model.values import NULL, Failure
 from holdfast.store.protocol import LoadPlan
+
+
+class SettleTask(msgspec.Struct, frozen=True, kw_only=True):
+    """Complete the attempt that was left to somebody else, or fail it if there is a `failure`. Idempotency keys of both
+    are known by this name."""
+
+    org: str
+    task_id: str
+    value: Raw = NULL
+    failure: Failure | None = None
+    request_id: str | None = None
+    ttl_s: float | None = None
 
 
 class SettleStandalone(Operation[SettleTask, SettleAnswer]):

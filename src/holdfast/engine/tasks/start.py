@@ -6,8 +6,7 @@ import msgspec
 from msgspec import Raw
 
 from holdfast.contract.executions import StartAnswer, StartWorkflow
-from holdfast.contract.instants import instant_or_none
-from holdfast.contract.tasks import StartTask
+from holdfast.contract.tasks import Retry, StartTask
 from holdfast.engine.executions.start import Start
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules.standalone import is_task
@@ -16,7 +15,10 @@ from holdfast.engine.rules.workspace import Workspace
 from holdfast.errors import UnknownTaskKind
 from holdfast.model.executions import DefinitionRow
 from holdfast.model.standalone import KIND_TAG, TASK_WORKFLOW, TaskOrder, known_as
+from holdfast.model.values import DEFAULT_TASK_RETRY
 from holdfast.store.protocol import LoadPlan
+
+_USUAL = Retry()
 
 
 def as_workflow(request: StartTask) -> StartWorkflow:
@@ -24,9 +26,9 @@ def as_workflow(request: StartTask) -> StartWorkflow:
     there is no worker that could ask for the task."""
     order = TaskOrder(
         kind=request.kind,
-        args=request.args,
+        args=request.args or (),
         priority=request.priority,
-        retry=request.retry,
+        retry=DEFAULT_TASK_RETRY if request.retry == _USUAL else request.retry,
         timeouts=request.timeouts,
     )
     return StartWorkflow(
@@ -37,8 +39,8 @@ def as_workflow(request: StartTask) -> StartWorkflow:
         queue=request.queue,
         priority=request.priority,
         metadata={**(request.metadata or {}), KIND_TAG: request.kind},
-        execution_timeout_s=request.timeouts.schedule_to_close_s,
-        start_at=instant_or_none(request.start_at),
+        execution_timeout_s=request.schedule_to_close_s,
+        start_at=request.start_at,
         if_running=request.if_running,
         if_closed=request.if_closed,
         request_id=request.request_id,

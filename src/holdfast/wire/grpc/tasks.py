@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from holdfast.contract import executions as ex
 from holdfast.contract import tasks as tk
+from holdfast.contract.failures import Rejection
+from holdfast.contract.instants import instant_or_none, micros, micros_or_none
 from holdfast.contract.messages import SettleAnswer
+from holdfast.contract.records import raw
 from holdfast.errors import InvalidRequest
 from holdfast.model.executions import Status
 from holdfast.model.names import check_text
@@ -15,11 +17,9 @@ from holdfast.model.values import (
     DEFAULT_TASK_RETRY,
     DEFAULT_TIMEOUTS,
     TEN_YEARS_S,
-    Failure,
     IfClosed,
     IfRunning,
     RetryPolicy,
-    TaskTimeouts,
 )
 from holdfast.wire.grpc import holdfast_pb2 as pb
 from holdfast.wire.grpc.fields import DEFAULT_QUEUE, FAR, choice, given, instant
@@ -39,10 +39,12 @@ def start(message: pb.StartTaskRequest, org: str, request_id: str | None) -> tk.
         args=tuple(payload(data, "args") for data in message.args),
         queue=message.queue or DEFAULT_QUEUE,
         priority=message.priority_seconds,
-        retry=_retry(message.retry) if message.HasField("retry") else DEFAULT_TASK_RETRY,
-        timeouts=_timeouts(message),
+        retry=_retry(message.retry) if message.HasField("retry") else tk.Retry(),
+        start_to_close_s=_or(given(message, "start_to_close_seconds"), DEFAULT_TIMEOUTS.start_to_close_s),
+        schedule_to_close_s=given(message, "schedule_to_close_seconds"),
+        heartbeat_timeout_s=given(message, "heartbeat_timeout_seconds"),
         metadata=dict(message.metadata) or None,
-        start_at=instant(given(message, "start_at"), "start_at"),
+        start_at=instant_or_none(instant(given(message, "start_at"), "start_at")),
         if_running=choice(message.if_running or IfRunning.USE_EXISTING, IfRunning, "if_running"),
         if_closed=choice(message.if_closed or IfClosed.ALLOW, IfClosed, "if_closed"),
         ttl_s=given(message, "idempotency_key_ttl_seconds"),
@@ -50,7 +52,7 @@ def start(message: pb.StartTaskRequest, org: str, request_id: str | None) -> tk.
     )
 
 
-def _retry(message: pb.RetryPolicy) -> RetryPolicy:
+def _retry(message: pb.RetryPolicy) -> tk.Retry:
     """Checked here, so that what is wrong has the message's own name."""
     for field, most in (
         ("initial_interval_seconds", TEN_YEARS_S),
@@ -64,7 +66,7 @@ def _retry(message: pb.RetryPolicy) -> RetryPolicy:
     if attempts is not None and not 1 <= attempts < FAR:
         raise InvalidRequest(f"retry.max_attempts must be at least 1, not {attempts}", field="retry.max_attempts")
     usual = DEFAULT_TASK_RETRY
-    return RetryPolicy(
+    return tk.Retry(
         initial_interval_s=_or(given(message, "initial_interval_seconds"), usual.initial_interval_s),
         backoff=_or(given(message, "backoff"), usual.backoff),
         max_interval_s=_or(given(message, "max_interval_seconds"), usual.max_interval_s),
@@ -74,41 +76,37 @@ def _retry(message: pb.RetryPolicy) -> RetryPolicy:
     )
 
 
-def _timeouts(message: pb.StartTaskRequest) -> TaskTimeouts:
-    return TaskTimeouts(
-        start_to_close_s=_or(given(message, "start_to_close_seconds"), DEFAULT_TIMEOUTS.start_to_close_s),
-        schedule_to_close_s=given(message, "schedule_to_close_seconds"),
-        heartbeat_s=given(message, "heartbeat_timeout_seconds"),
-    )
-
-
 def _or(value: Any, otherwise: Any) -> Any:
     return otherwise if value is None else value
 
 
-def task_id(message: Any) -> str:
+def _id(message: Any) -> str:
     """Either of its ids."""
     return message.workflow_execution_id or message.task_id  # type: ignore[no-any-return]
 
 
-def complete(message: pb.CompleteTaskRequest, org: str, request_id: str | None) -> tk.SettleTask:
-    return tk.SettleTask(
+def get(message: pb.GetTaskRequest, org: str) -> tk.GetTask:
+    return tk.GetTask(org=org, task_id=_id(message))
+
+
+def complete(message: pb.CompleteTaskRequest, org: str, request_id: str | None) -> tk.CompleteTask:
+    return tk.CompleteTask(
         org=org,
-        task_id=task_id(message),
-        value=payload(message.result, "result"),
+        task_id=_id(message),
+        result=payload(message.result, "result"),
         request_id=given(message, "idempotency_key") or request_id,
         ttl_s=given(message, "idempotency_key_ttl_seconds"),
     )
 
 
-def fail(message: pb.FailTaskRequest, org: str, request_id: str | None) -> tk.SettleTask:
+def fail(message: pb.FailTaskRequest, org: str, request_id: str | None) -> tk.FailTask:
     for field in ("error", "error_type"):
         check_text(getattr(message, field), field)
-    failure = Failure(type=message.error_type or FAILED, message=message.error, non_retryable=message.non_retryable)
-    return tk.SettleTask(
+    error = Rejection(type=message.error_type or FAILED, message=message.error, non_retryable=message.non_retryable)
+    return tk.FailTask(
         org=org,
-        task_id=task_id(message),
-        failure=failure,
+        task_id=_id(message),
+        error=error,
         request_id=given(message, "idempotency_key") or request_id,
         ttl_s=given(message, "idempotency_key_ttl_seconds"),
     )
@@ -120,7 +118,7 @@ def list_request(message: pb.ListTasksRequest, org: str) -> tk.ListTasks:
         statuses=tuple(choice(status, Status, "statuses") for status in message.statuses),
         kind=message.task_kind or None,
         queue=message.queue or None,
-        metadata=tuple(sorted(message.metadata.items())),
+        metadata=dict(message.metadata),
         cursor=message.cursor or None,
         limit=message.limit or 100,
     )
@@ -129,11 +127,11 @@ def list_request(message: pb.ListTasksRequest, org: str) -> tk.ListTasks:
 # --- answered ---
 
 
-def started(answer: ex.StartAnswer) -> pb.StartTaskResponse:
+def started(answer: tk.StartedTask) -> pb.StartTaskResponse:
     return pb.StartTaskResponse(
         workflow_execution_id=answer.workflow_execution_id,
-        task_id=answer.workflow_id,
-        task_created=answer.workflow_created,
+        task_id=answer.task_id,
+        task_created=answer.task_created,
         idempotency_key_used=answer.idempotency_key_used,
         idempotency_key_new=answer.idempotency_key_new,
     )
@@ -151,7 +149,7 @@ def failed(answer: SettleAnswer) -> pb.FailTaskResponse:
     )
 
 
-def task(found: tk.StandaloneTask) -> pb.StandaloneTask:
+def task(found: tk.StandaloneTaskInfo) -> pb.StandaloneTask:
     failure = found.last_failure
     return pb.StandaloneTask(
         workflow_execution_id=found.workflow_execution_id,
@@ -160,28 +158,28 @@ def task(found: tk.StandaloneTask) -> pb.StandaloneTask:
         status=found.status,
         queue=found.queue,
         priority_seconds=found.priority,
-        args=[payload_bytes(value) for value in found.args],
+        args=[payload_bytes(raw(value)) for value in found.args],
         metadata=found.metadata,
         retry=_policy(found.retry),
         start_to_close_seconds=found.timeouts.start_to_close_s,
         schedule_to_close_seconds=found.timeouts.schedule_to_close_s,
         heartbeat_timeout_seconds=found.timeouts.heartbeat_s,
-        created_at=found.created_at,
-        updated_at=found.updated_at,
+        created_at=micros(found.created_at),
+        updated_at=micros(found.updated_at),
         attempt=found.attempt,
         worker=found.worker or "",
         deferred=found.deferred,
         cancel_requested=found.cancel_requested,
         progress=found.progress,
-        details=None if found.details is None else payload_bytes(found.details),
+        details=None if found.details is None else payload_bytes(raw(found.details)),
         error_type="" if failure is None else failure.type,
         error="" if failure is None else failure.message,
-        result=payload_bytes(found.result),
-        scheduled_at=found.scheduled_at,
-        started_at=found.started_at,
-        heartbeat_at=found.heartbeat_at,
-        next_attempt_at=found.next_attempt_at,
-        closed_at=found.closed_at,
+        result=payload_bytes(raw(found.result)),
+        scheduled_at=micros_or_none(found.scheduled_at),
+        started_at=micros_or_none(found.started_at),
+        heartbeat_at=micros_or_none(found.heartbeat_at),
+        next_attempt_at=micros_or_none(found.next_attempt_at),
+        closed_at=micros_or_none(found.closed_at),
         successor=found.successor or "",
     )
 

@@ -16,12 +16,11 @@ from holdfast.api.rest.handlers import (
     streams,
     system,
     task_output,
-    tasks,
 )
 from holdfast.wire.rest.request_shapes import shape_of
 
 Handler = Callable[[Call], Coroutine[Any, Any, Any]]
-_MODULES: Final = (executions, calls, messages, explanations, streams, system, task_output, tasks)
+_MODULES: Final = (executions, calls, messages, explanations, streams, system, task_output)
 
 
 async def by_the_table(call: Call) -> Any:

@@ -1,7 +1,5 @@
-"""What tasks say: pages of it, and as it is said.
-
-A frame with output has its number as `id`, so that a reader who comes back with `Last-Event-ID` goes on after it.
-Present attempt and progress are told to whoever comes, and need no number.
+"""What tasks say, as it is said. A frame with output has its number as `id`, so that a reader who comes back with
+`Last-Event-ID` goes on after it. Present attempt and progress are told to whoever comes, and need no number.
 """
 
 from __future__ import annotations
@@ -14,50 +12,28 @@ import msgspec
 from holdfast.api.rest.calls import Call, Stream
 from holdfast.api.rest.handlers.streams import last_event_id
 from holdfast.api.rest.watches import one_line
-from holdfast.contract.task_output import TaskNews
+from holdfast.contract.task_output import GetTaskOutput, StreamTask, TaskNews
+from holdfast.contract.tasks import GetTask
 from holdfast.model.standalone import TASK_NO
-from holdfast.wire.rest import task_output_views as v
 
 _ENCODE: Final = msgspec.json.Encoder().encode
-
-
-async def task_output(call: Call) -> v.OutputPageView:
-    return await _page(call, call.execution_id, call.number("task_no"))
-
-
-async def _page(call: Call, execution_id: str, task_no: int) -> v.OutputPageView:
-    query = call.query
-    page = await call.nouns.executions.task_output(call.org, execution_id, task_no, query.after, query.limit)
-    return v.OutputPageView(
-        workflow_execution_id=execution_id,
-        task_number=task_no,
-        chunks=v.chunk_views(page.chunks, query.after),
-        more=page.more,
-    )
 
 
 async def stream_task(call: Call) -> Stream:
     return await _stream(call, call.execution_id, call.number("task_no"))
 
 
-async def standalone_task_output(call: Call) -> v.OutputPageView:
-    return await _page(call, await _execution_of(call), TASK_NO)
-
-
 async def stream_standalone_task(call: Call) -> Stream:
-    return await _stream(call, await _execution_of(call), TASK_NO)
-
-
-async def _execution_of(call: Call) -> str:
-    return (await call.nouns.tasks.get(call.org, call.path["task_execution_id"])).workflow_execution_id
+    found = await call.nouns.api.call(GetTask(org=call.org, task_id=call.path["task_execution_id"]))
+    return await _stream(call, found.workflow_execution_id, TASK_NO)
 
 
 async def _stream(call: Call, execution_id: str, task_no: int) -> Stream:
-    after = last_event_id(call)
-    executions = call.nouns.executions
+    org, after, api = call.org, last_event_id(call), call.nouns.api
     # Unknown executions and tasks are refused before the stream begins.
-    await executions.task_output(call.org, execution_id, task_no, after, 1)
-    return Stream(_frames(executions.follow_task(call.org, execution_id, task_no, after)))
+    await api.call(GetTaskOutput(org=org, workflow_execution_id=execution_id, task_no=task_no, after=after, limit=1))
+    request = StreamTask(org=org, workflow_execution_id=execution_id, task_no=task_no, after=after)
+    return Stream(_frames(api.stream(request)))
 
 
 async def _frames(pieces: AsyncIterator[list[TaskNews]]) -> AsyncIterator[bytes]:
@@ -67,5 +43,4 @@ async def _frames(pieces: AsyncIterator[list[TaskNews]]) -> AsyncIterator[bytes]
 
 def _frame(news: TaskNews) -> bytes:
     number = b"id: %d\n" % news.seq if news.seq else b""
-    data = one_line(_ENCODE(v.news_view(news)))
-    return b"%bevent: %b\ndata: %b\n\n" % (number, news.kind.encode(), data)
+    return b"%bevent: %b\ndata: %b\n\n" % (number, news.kind.encode(), one_line(_ENCODE(news)))
