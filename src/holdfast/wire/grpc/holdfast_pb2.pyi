@@ -441,23 +441,27 @@ class ListWorkflowsResponse(_message.Message):
     def __init__(self, workflows: _Optional[_Iterable[_Union[WorkflowExecution, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
 
 class RetryPolicy(_message.Message):
-    __slots__ = ("initial_interval_seconds", "backoff", "max_interval_seconds", "max_attempts", "jitter", "non_retryable")
+    __slots__ = ("initial_interval_seconds", "backoff", "max_interval_seconds", "max_attempts", "jitter", "non_retryable", "initial_interval_s", "max_interval_s")
     INITIAL_INTERVAL_SECONDS_FIELD_NUMBER: _ClassVar[int]
     BACKOFF_FIELD_NUMBER: _ClassVar[int]
     MAX_INTERVAL_SECONDS_FIELD_NUMBER: _ClassVar[int]
     MAX_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     JITTER_FIELD_NUMBER: _ClassVar[int]
     NON_RETRYABLE_FIELD_NUMBER: _ClassVar[int]
+    INITIAL_INTERVAL_S_FIELD_NUMBER: _ClassVar[int]
+    MAX_INTERVAL_S_FIELD_NUMBER: _ClassVar[int]
     initial_interval_seconds: float
     backoff: float
     max_interval_seconds: float
     max_attempts: int
     jitter: bool
     non_retryable: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, initial_interval_seconds: _Optional[float] = ..., backoff: _Optional[float] = ..., max_interval_seconds: _Optional[float] = ..., max_attempts: _Optional[int] = ..., jitter: _Optional[bool] = ..., non_retryable: _Optional[_Iterable[str]] = ...) -> None: ...
+    initial_interval_s: float
+    max_interval_s: float
+    def __init__(self, initial_interval_seconds: _Optional[float] = ..., backoff: _Optional[float] = ..., max_interval_seconds: _Optional[float] = ..., max_attempts: _Optional[int] = ..., jitter: _Optional[bool] = ..., non_retryable: _Optional[_Iterable[str]] = ..., initial_interval_s: _Optional[float] = ..., max_interval_s: _Optional[float] = ...) -> None: ...
 
 class StartTaskRequest(_message.Message):
-    __slots__ = ("org_id", "task_id", "task_kind", "args", "queue", "priority_seconds", "metadata", "retry", "start_to_close_seconds", "schedule_to_close_seconds", "heartbeat_timeout_seconds", "start_at", "if_running", "if_closed", "idempotency_key_ttl_seconds")
+    __slots__ = ("org_id", "task_id", "task_kind", "args", "queue", "priority_seconds", "metadata", "retry", "start_to_close_seconds", "schedule_to_close_seconds", "heartbeat_timeout_seconds", "start_at", "if_running", "if_closed", "idempotency_key_ttl_seconds", "input", "request_id")
     class MetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -480,6 +484,8 @@ class StartTaskRequest(_message.Message):
     IF_RUNNING_FIELD_NUMBER: _ClassVar[int]
     IF_CLOSED_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_TTL_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    INPUT_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     org_id: str
     task_id: str
     task_kind: str
@@ -495,7 +501,9 @@ class StartTaskRequest(_message.Message):
     if_running: str
     if_closed: str
     idempotency_key_ttl_seconds: int
-    def __init__(self, org_id: _Optional[str] = ..., task_id: _Optional[str] = ..., task_kind: _Optional[str] = ..., args: _Optional[_Iterable[bytes]] = ..., queue: _Optional[str] = ..., priority_seconds: _Optional[int] = ..., metadata: _Optional[_Mapping[str, str]] = ..., retry: _Optional[_Union[RetryPolicy, _Mapping]] = ..., start_to_close_seconds: _Optional[float] = ..., schedule_to_close_seconds: _Optional[float] = ..., heartbeat_timeout_seconds: _Optional[float] = ..., start_at: _Optional[int] = ..., if_running: _Optional[str] = ..., if_closed: _Optional[str] = ..., idempotency_key_ttl_seconds: _Optional[int] = ...) -> None: ...
+    input: bytes
+    request_id: str
+    def __init__(self, org_id: _Optional[str] = ..., task_id: _Optional[str] = ..., task_kind: _Optional[str] = ..., args: _Optional[_Iterable[bytes]] = ..., queue: _Optional[str] = ..., priority_seconds: _Optional[int] = ..., metadata: _Optional[_Mapping[str, str]] = ..., retry: _Optional[_Union[RetryPolicy, _Mapping]] = ..., start_to_close_seconds: _Optional[float] = ..., schedule_to_close_seconds: _Optional[float] = ..., heartbeat_timeout_seconds: _Optional[float] = ..., start_at: _Optional[int] = ..., if_running: _Optional[str] = ..., if_closed: _Optional[str] = ..., idempotency_key_ttl_seconds: _Optional[int] = ..., input: _Optional[bytes] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class StartTaskResponse(_message.Message):
     __slots__ = ("workflow_execution_id", "task_id", "task_created", "idempotency_key_used", "idempotency_key_new")
@@ -512,14 +520,16 @@ class StartTaskResponse(_message.Message):
     def __init__(self, workflow_execution_id: _Optional[str] = ..., task_id: _Optional[str] = ..., task_created: _Optional[bool] = ..., idempotency_key_used: _Optional[bool] = ..., idempotency_key_new: _Optional[bool] = ...) -> None: ...
 
 class GetTaskRequest(_message.Message):
-    __slots__ = ("org_id", "workflow_execution_id", "task_id")
+    __slots__ = ("org_id", "workflow_execution_id", "task_id", "task_execution_id")
     ORG_ID_FIELD_NUMBER: _ClassVar[int]
     WORKFLOW_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
     TASK_ID_FIELD_NUMBER: _ClassVar[int]
+    TASK_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
     org_id: str
     workflow_execution_id: str
     task_id: str
-    def __init__(self, org_id: _Optional[str] = ..., workflow_execution_id: _Optional[str] = ..., task_id: _Optional[str] = ...) -> None: ...
+    task_execution_id: str
+    def __init__(self, org_id: _Optional[str] = ..., workflow_execution_id: _Optional[str] = ..., task_id: _Optional[str] = ..., task_execution_id: _Optional[str] = ...) -> None: ...
 
 class GetTaskResponse(_message.Message):
     __slots__ = ("task",)
@@ -528,7 +538,7 @@ class GetTaskResponse(_message.Message):
     def __init__(self, task: _Optional[_Union[StandaloneTask, _Mapping]] = ...) -> None: ...
 
 class StandaloneTask(_message.Message):
-    __slots__ = ("workflow_execution_id", "task_id", "task_kind", "status", "queue", "priority_seconds", "args", "metadata", "retry", "start_to_close_seconds", "schedule_to_close_seconds", "heartbeat_timeout_seconds", "created_at", "updated_at", "attempt", "worker", "deferred", "cancel_requested", "progress", "details", "error_type", "error", "result", "scheduled_at", "started_at", "heartbeat_at", "next_attempt_at", "closed_at", "successor")
+    __slots__ = ("workflow_execution_id", "task_id", "task_kind", "status", "queue", "priority_seconds", "args", "metadata", "retry", "start_to_close_seconds", "schedule_to_close_seconds", "heartbeat_timeout_seconds", "created_at", "updated_at", "attempt", "worker", "deferred", "cancel_requested", "progress", "details", "error_type", "error", "result", "scheduled_at", "started_at", "heartbeat_at", "next_attempt_at", "closed_at", "successor", "timeouts", "last_failure")
     class MetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -565,6 +575,8 @@ class StandaloneTask(_message.Message):
     NEXT_ATTEMPT_AT_FIELD_NUMBER: _ClassVar[int]
     CLOSED_AT_FIELD_NUMBER: _ClassVar[int]
     SUCCESSOR_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUTS_FIELD_NUMBER: _ClassVar[int]
+    LAST_FAILURE_FIELD_NUMBER: _ClassVar[int]
     workflow_execution_id: str
     task_id: str
     task_kind: str
@@ -594,7 +606,9 @@ class StandaloneTask(_message.Message):
     next_attempt_at: int
     closed_at: int
     successor: str
-    def __init__(self, workflow_execution_id: _Optional[str] = ..., task_id: _Optional[str] = ..., task_kind: _Optional[str] = ..., status: _Optional[str] = ..., queue: _Optional[str] = ..., priority_seconds: _Optional[int] = ..., args: _Optional[_Iterable[bytes]] = ..., metadata: _Optional[_Mapping[str, str]] = ..., retry: _Optional[_Union[RetryPolicy, _Mapping]] = ..., start_to_close_seconds: _Optional[float] = ..., schedule_to_close_seconds: _Optional[float] = ..., heartbeat_timeout_seconds: _Optional[float] = ..., created_at: _Optional[int] = ..., updated_at: _Optional[int] = ..., attempt: _Optional[int] = ..., worker: _Optional[str] = ..., deferred: _Optional[bool] = ..., cancel_requested: _Optional[bool] = ..., progress: _Optional[float] = ..., details: _Optional[bytes] = ..., error_type: _Optional[str] = ..., error: _Optional[str] = ..., result: _Optional[bytes] = ..., scheduled_at: _Optional[int] = ..., started_at: _Optional[int] = ..., heartbeat_at: _Optional[int] = ..., next_attempt_at: _Optional[int] = ..., closed_at: _Optional[int] = ..., successor: _Optional[str] = ...) -> None: ...
+    timeouts: TaskTimeouts
+    last_failure: Failure
+    def __init__(self, workflow_execution_id: _Optional[str] = ..., task_id: _Optional[str] = ..., task_kind: _Optional[str] = ..., status: _Optional[str] = ..., queue: _Optional[str] = ..., priority_seconds: _Optional[int] = ..., args: _Optional[_Iterable[bytes]] = ..., metadata: _Optional[_Mapping[str, str]] = ..., retry: _Optional[_Union[RetryPolicy, _Mapping]] = ..., start_to_close_seconds: _Optional[float] = ..., schedule_to_close_seconds: _Optional[float] = ..., heartbeat_timeout_seconds: _Optional[float] = ..., created_at: _Optional[int] = ..., updated_at: _Optional[int] = ..., attempt: _Optional[int] = ..., worker: _Optional[str] = ..., deferred: _Optional[bool] = ..., cancel_requested: _Optional[bool] = ..., progress: _Optional[float] = ..., details: _Optional[bytes] = ..., error_type: _Optional[str] = ..., error: _Optional[str] = ..., result: _Optional[bytes] = ..., scheduled_at: _Optional[int] = ..., started_at: _Optional[int] = ..., heartbeat_at: _Optional[int] = ..., next_attempt_at: _Optional[int] = ..., closed_at: _Optional[int] = ..., successor: _Optional[str] = ..., timeouts: _Optional[_Union[TaskTimeouts, _Mapping]] = ..., last_failure: _Optional[_Union[Failure, _Mapping]] = ...) -> None: ...
 
 class ListTasksRequest(_message.Message):
     __slots__ = ("org_id", "statuses", "task_kind", "queue", "metadata", "limit", "cursor")
@@ -630,31 +644,45 @@ class ListTasksResponse(_message.Message):
     def __init__(self, tasks: _Optional[_Iterable[_Union[StandaloneTask, _Mapping]]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
 
 class CompleteTaskRequest(_message.Message):
-    __slots__ = ("org_id", "workflow_execution_id", "task_id", "result", "idempotency_key", "idempotency_key_ttl_seconds")
+    __slots__ = ("org_id", "workflow_execution_id", "task_id", "result", "idempotency_key", "idempotency_key_ttl_seconds", "task_execution_id", "request_id")
     ORG_ID_FIELD_NUMBER: _ClassVar[int]
     WORKFLOW_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
     TASK_ID_FIELD_NUMBER: _ClassVar[int]
     RESULT_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_TTL_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    TASK_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     org_id: str
     workflow_execution_id: str
     task_id: str
     result: bytes
     idempotency_key: str
     idempotency_key_ttl_seconds: int
-    def __init__(self, org_id: _Optional[str] = ..., workflow_execution_id: _Optional[str] = ..., task_id: _Optional[str] = ..., result: _Optional[bytes] = ..., idempotency_key: _Optional[str] = ..., idempotency_key_ttl_seconds: _Optional[int] = ...) -> None: ...
+    task_execution_id: str
+    request_id: str
+    def __init__(self, org_id: _Optional[str] = ..., workflow_execution_id: _Optional[str] = ..., task_id: _Optional[str] = ..., result: _Optional[bytes] = ..., idempotency_key: _Optional[str] = ..., idempotency_key_ttl_seconds: _Optional[int] = ..., task_execution_id: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class CompleteTaskResponse(_message.Message):
-    __slots__ = ("idempotency_key_used", "idempotency_key_new")
+    __slots__ = ("idempotency_key_used", "idempotency_key_new", "promise_id", "state", "already_resolved", "value", "failure")
     IDEMPOTENCY_KEY_USED_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_NEW_FIELD_NUMBER: _ClassVar[int]
+    PROMISE_ID_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    ALREADY_RESOLVED_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
     idempotency_key_used: bool
     idempotency_key_new: bool
-    def __init__(self, idempotency_key_used: _Optional[bool] = ..., idempotency_key_new: _Optional[bool] = ...) -> None: ...
+    promise_id: str
+    state: str
+    already_resolved: bool
+    value: bytes
+    failure: Failure
+    def __init__(self, idempotency_key_used: _Optional[bool] = ..., idempotency_key_new: _Optional[bool] = ..., promise_id: _Optional[str] = ..., state: _Optional[str] = ..., already_resolved: _Optional[bool] = ..., value: _Optional[bytes] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ...) -> None: ...
 
 class FailTaskRequest(_message.Message):
-    __slots__ = ("org_id", "workflow_execution_id", "task_id", "error", "error_type", "non_retryable", "idempotency_key", "idempotency_key_ttl_seconds")
+    __slots__ = ("org_id", "workflow_execution_id", "task_id", "error", "error_type", "non_retryable", "idempotency_key", "idempotency_key_ttl_seconds", "task_execution_id", "request_id")
     ORG_ID_FIELD_NUMBER: _ClassVar[int]
     WORKFLOW_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
     TASK_ID_FIELD_NUMBER: _ClassVar[int]
@@ -663,6 +691,8 @@ class FailTaskRequest(_message.Message):
     NON_RETRYABLE_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_TTL_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    TASK_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     org_id: str
     workflow_execution_id: str
     task_id: str
@@ -671,15 +701,27 @@ class FailTaskRequest(_message.Message):
     non_retryable: bool
     idempotency_key: str
     idempotency_key_ttl_seconds: int
-    def __init__(self, org_id: _Optional[str] = ..., workflow_execution_id: _Optional[str] = ..., task_id: _Optional[str] = ..., error: _Optional[str] = ..., error_type: _Optional[str] = ..., non_retryable: _Optional[bool] = ..., idempotency_key: _Optional[str] = ..., idempotency_key_ttl_seconds: _Optional[int] = ...) -> None: ...
+    task_execution_id: str
+    request_id: str
+    def __init__(self, org_id: _Optional[str] = ..., workflow_execution_id: _Optional[str] = ..., task_id: _Optional[str] = ..., error: _Optional[str] = ..., error_type: _Optional[str] = ..., non_retryable: _Optional[bool] = ..., idempotency_key: _Optional[str] = ..., idempotency_key_ttl_seconds: _Optional[int] = ..., task_execution_id: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class FailTaskResponse(_message.Message):
-    __slots__ = ("idempotency_key_used", "idempotency_key_new")
+    __slots__ = ("idempotency_key_used", "idempotency_key_new", "promise_id", "state", "already_resolved", "value", "failure")
     IDEMPOTENCY_KEY_USED_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_NEW_FIELD_NUMBER: _ClassVar[int]
+    PROMISE_ID_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    ALREADY_RESOLVED_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
     idempotency_key_used: bool
     idempotency_key_new: bool
-    def __init__(self, idempotency_key_used: _Optional[bool] = ..., idempotency_key_new: _Optional[bool] = ...) -> None: ...
+    promise_id: str
+    state: str
+    already_resolved: bool
+    value: bytes
+    failure: Failure
+    def __init__(self, idempotency_key_used: _Optional[bool] = ..., idempotency_key_new: _Optional[bool] = ..., promise_id: _Optional[str] = ..., state: _Optional[str] = ..., already_resolved: _Optional[bool] = ..., value: _Optional[bytes] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ...) -> None: ...
 
 class ListDefinitionsRequest(_message.Message):
     __slots__ = ("org_id", "limit")
@@ -1072,6 +1114,170 @@ class AuditCheck(_message.Message):
     whole: bool
     first_bad: int
     def __init__(self, rows: _Optional[int] = ..., whole: _Optional[bool] = ..., first_bad: _Optional[int] = ...) -> None: ...
+
+class TaskOutputRequest(_message.Message):
+    __slots__ = ("org_id", "workflow_execution_id", "task_no", "after", "limit")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
+    TASK_NO_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    workflow_execution_id: str
+    task_no: int
+    after: int
+    limit: int
+    def __init__(self, org_id: _Optional[str] = ..., workflow_execution_id: _Optional[str] = ..., task_no: _Optional[int] = ..., after: _Optional[int] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class OutputPage(_message.Message):
+    __slots__ = ("workflow_execution_id", "task_number", "chunks", "more")
+    WORKFLOW_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
+    TASK_NUMBER_FIELD_NUMBER: _ClassVar[int]
+    CHUNKS_FIELD_NUMBER: _ClassVar[int]
+    MORE_FIELD_NUMBER: _ClassVar[int]
+    workflow_execution_id: str
+    task_number: int
+    chunks: _containers.RepeatedCompositeFieldContainer[OutputChunk]
+    more: bool
+    def __init__(self, workflow_execution_id: _Optional[str] = ..., task_number: _Optional[int] = ..., chunks: _Optional[_Iterable[_Union[OutputChunk, _Mapping]]] = ..., more: _Optional[bool] = ...) -> None: ...
+
+class StreamTaskRequest(_message.Message):
+    __slots__ = ("org_id", "workflow_execution_id", "task_no", "after")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
+    TASK_NO_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    workflow_execution_id: str
+    task_no: int
+    after: int
+    def __init__(self, org_id: _Optional[str] = ..., workflow_execution_id: _Optional[str] = ..., task_no: _Optional[int] = ..., after: _Optional[int] = ...) -> None: ...
+
+class TaskNews(_message.Message):
+    __slots__ = ("kind", "attempt", "at", "sequence", "value", "dropped", "progress", "status", "failure")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
+    kind: str
+    attempt: int
+    at: int
+    sequence: int
+    value: bytes
+    dropped: int
+    progress: float
+    status: str
+    failure: Failure
+    def __init__(self, kind: _Optional[str] = ..., attempt: _Optional[int] = ..., at: _Optional[int] = ..., sequence: _Optional[int] = ..., value: _Optional[bytes] = ..., dropped: _Optional[int] = ..., progress: _Optional[float] = ..., status: _Optional[str] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ...) -> None: ...
+
+class Failure(_message.Message):
+    __slots__ = ("type", "message", "traceback", "code", "non_retryable", "cause")
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    TRACEBACK_FIELD_NUMBER: _ClassVar[int]
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    NON_RETRYABLE_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
+    type: str
+    message: str
+    traceback: str
+    code: str
+    non_retryable: bool
+    cause: Failure
+    def __init__(self, type: _Optional[str] = ..., message: _Optional[str] = ..., traceback: _Optional[str] = ..., code: _Optional[str] = ..., non_retryable: _Optional[bool] = ..., cause: _Optional[_Union[Failure, _Mapping]] = ...) -> None: ...
+
+class StandaloneTaskOutputRequest(_message.Message):
+    __slots__ = ("org_id", "task_execution_id", "after", "limit")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    TASK_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    task_execution_id: str
+    after: int
+    limit: int
+    def __init__(self, org_id: _Optional[str] = ..., task_execution_id: _Optional[str] = ..., after: _Optional[int] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class StreamStandaloneTaskRequest(_message.Message):
+    __slots__ = ("org_id", "task_execution_id", "after")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    TASK_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    task_execution_id: str
+    after: int
+    def __init__(self, org_id: _Optional[str] = ..., task_execution_id: _Optional[str] = ..., after: _Optional[int] = ...) -> None: ...
+
+class TaskTimeouts(_message.Message):
+    __slots__ = ("start_to_close_s", "schedule_to_close_s", "heartbeat_s")
+    START_TO_CLOSE_S_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULE_TO_CLOSE_S_FIELD_NUMBER: _ClassVar[int]
+    HEARTBEAT_S_FIELD_NUMBER: _ClassVar[int]
+    start_to_close_s: float
+    schedule_to_close_s: float
+    heartbeat_s: float
+    def __init__(self, start_to_close_s: _Optional[float] = ..., schedule_to_close_s: _Optional[float] = ..., heartbeat_s: _Optional[float] = ...) -> None: ...
+
+class GetTaskResultRequest(_message.Message):
+    __slots__ = ("org_id", "task_execution_id", "wait")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    TASK_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
+    WAIT_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    task_execution_id: str
+    wait: float
+    def __init__(self, org_id: _Optional[str] = ..., task_execution_id: _Optional[str] = ..., wait: _Optional[float] = ...) -> None: ...
+
+class TaskResult(_message.Message):
+    __slots__ = ("workflow_execution_id", "task_kind", "status", "closed", "result", "failure", "attempts", "timeout", "reason")
+    WORKFLOW_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
+    TASK_KIND_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    CLOSED_FIELD_NUMBER: _ClassVar[int]
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    workflow_execution_id: str
+    task_kind: str
+    status: str
+    closed: bool
+    result: bytes
+    failure: Failure
+    attempts: int
+    timeout: str
+    reason: str
+    def __init__(self, workflow_execution_id: _Optional[str] = ..., task_kind: _Optional[str] = ..., status: _Optional[str] = ..., closed: _Optional[bool] = ..., result: _Optional[bytes] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ..., attempts: _Optional[int] = ..., timeout: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class CancelTaskRequest(_message.Message):
+    __slots__ = ("org_id", "task_execution_id", "reason")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    TASK_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    task_execution_id: str
+    reason: str
+    def __init__(self, org_id: _Optional[str] = ..., task_execution_id: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class TaskOutputChunk(_message.Message):
+    __slots__ = ("sequence", "attempt", "at", "value", "dropped")
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_FIELD_NUMBER: _ClassVar[int]
+    sequence: int
+    attempt: int
+    at: int
+    value: bytes
+    dropped: int
+    def __init__(self, sequence: _Optional[int] = ..., attempt: _Optional[int] = ..., at: _Optional[int] = ..., value: _Optional[bytes] = ..., dropped: _Optional[int] = ...) -> None: ...
 
 class WorkerMessage(_message.Message):
     __slots__ = ("number", "received", "open", "requests", "part", "more")

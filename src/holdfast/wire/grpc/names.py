@@ -15,9 +15,12 @@ ORG: Final = "org_id"
 RECORDS: Final[dict[str, str]] = {
     "WorkflowInfo": "WorkflowExecution",
     "StandaloneTaskInfo": "StandaloneTask",
+    "OutputChunk": "TaskOutputChunk",
+    "Retry": "RetryPolicy",
 }
 """Records whose message has another name."""
 ATTRIBUTES: Final[dict[str, dict[str, str]]] = {
+    "RetryPolicy": {"initial_interval_seconds": "initial_interval_s", "max_interval_seconds": "max_interval_s"},
     "ListWorkflowsRequest": {"statuses": "statuses", "workflow_kinds": "kinds"},
     "ListTasksRequest": {"statuses": "statuses"},
     "WorkflowExecution": {"last_event_sequence": "history_length"},
