@@ -31,7 +31,6 @@ def nouns_of(engine: Engine) -> Nouns:
     return Nouns(
         api=local.api,
         executions=local.executions,
-        messages=local.messages,
         tasks=local.tasks,
         workers=local.workers,
         upkeep=local.upkeep,

@@ -11,14 +11,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from holdfast.assembly import Engine, RemoteWorker, Server
     from holdfast.blocking.engine import SyncEngine
-    from holdfast.client.broadcasts import Broadcast, MessageSent
     from holdfast.client.calls import UpdateHandle
     from holdfast.client.client import Client
-    from holdfast.client.events import DeadEventView, EventKeyView, EventView, Published, WaitView
-    from holdfast.client.explaining import EventExplanation, WaitExplanation, WorkflowExplanation
+    from holdfast.client.explaining import WorkflowExplanation
     from holdfast.client.handles import WorkflowHandle
     from holdfast.client.mailbox import DeadLetter, Mailbox, MailboxEntry
-    from holdfast.client.promises import PromiseView, SettledPromise
     from holdfast.client.sync import SyncClient, SyncTaskHandle, SyncUpdateHandle, SyncWorkflowHandle
     from holdfast.client.task_output import TaskChunk, TaskOutput, TaskUpdate
     from holdfast.client.tasks import TaskHandle, TaskPage, TaskView
@@ -26,10 +23,22 @@ if TYPE_CHECKING:
     from holdfast.config import EngineConfig, Limits, ServerConfig, StoreConfig, TelemetryConfig, WorkerConfig
     from holdfast.contract.calls import UpdateStatus
     from holdfast.contract.executions import Redelivered, SignalResponse, SignalWithStartResponse
+    from holdfast.contract.explanations import EventExplanation
     from holdfast.contract.keys import CreateKey, KeyMade, KeyView, RevokeKey, RotateKey
+    from holdfast.contract.messages import (
+        BroadcastResult,
+        EventInfo,
+        EventKeyInfo,
+        PromiseInfo,
+        PublishResult,
+        SendResult,
+        SettledPromise,
+        WaitInfo,
+    )
     from holdfast.contract.queues import PauseInfo, QueueInfo, WorkerInfo
     from holdfast.contract.upkeep import RecoveryReport
     from holdfast.errors import HoldfastError, NonRetryable
+    from holdfast.explaining.events import WaitExplanation
     from holdfast.frontends.python.children import ChildHandle
     from holdfast.frontends.python.composition import Outcome
     from holdfast.frontends.python.context import WorkflowContext
@@ -46,18 +55,17 @@ if TYPE_CHECKING:
     from holdfast.model.values import Delivery, IfClosed, IfRunning, ParentClose, RetryPolicy
 
 _HOMES = {
-    "Broadcast": "holdfast.client.broadcasts",
+    "BroadcastResult": "holdfast.contract.messages",
     "ChildHandle": "holdfast.frontends.python.children",
     "Client": "holdfast.client.client",
     "CreateKey": "holdfast.contract.keys",
-    "DeadEventView": "holdfast.client.events",
     "DeadLetter": "holdfast.client.mailbox",
     "Delivery": "holdfast.model.values",
     "Engine": "holdfast.assembly",
     "EngineConfig": "holdfast.config",
-    "EventExplanation": "holdfast.client.explaining",
-    "EventKeyView": "holdfast.client.events",
-    "EventView": "holdfast.client.events",
+    "EventExplanation": "holdfast.contract.explanations",
+    "EventInfo": "holdfast.contract.messages",
+    "EventKeyInfo": "holdfast.contract.messages",
     "HoldfastError": "holdfast.errors",
     "IfClosed": "holdfast.model.values",
     "IfRunning": "holdfast.model.values",
@@ -66,16 +74,15 @@ _HOMES = {
     "Limits": "holdfast.config",
     "Mailbox": "holdfast.client.mailbox",
     "MailboxEntry": "holdfast.client.mailbox",
-    "MessageSent": "holdfast.client.broadcasts",
     "NonRetryable": "holdfast.errors",
     "On": "holdfast.frontends.python.triggers",
     "Outcome": "holdfast.frontends.python.composition",
     "ParentClose": "holdfast.model.values",
     "PauseInfo": "holdfast.contract.queues",
     "PromiseFuture": "holdfast.frontends.python.messages",
+    "PromiseInfo": "holdfast.contract.messages",
     "PromiseState": "holdfast.model.messages",
-    "PromiseView": "holdfast.client.promises",
-    "Published": "holdfast.client.events",
+    "PublishResult": "holdfast.contract.messages",
     "QueueInfo": "holdfast.contract.queues",
     "RecoveryReport": "holdfast.contract.upkeep",
     "Redelivered": "holdfast.contract.executions",
@@ -85,9 +92,10 @@ _HOMES = {
     "Role": "holdfast.model.keys",
     "RotateKey": "holdfast.contract.keys",
     "Saga": "holdfast.frontends.python.saga",
+    "SendResult": "holdfast.contract.messages",
     "Server": "holdfast.assembly",
     "ServerConfig": "holdfast.config",
-    "SettledPromise": "holdfast.client.promises",
+    "SettledPromise": "holdfast.contract.messages",
     "SignalResponse": "holdfast.contract.executions",
     "SignalWithStartResponse": "holdfast.contract.executions",
     "Status": "holdfast.model.executions",
@@ -108,8 +116,8 @@ _HOMES = {
     "TelemetryConfig": "holdfast.config",
     "UpdateHandle": "holdfast.client.calls",
     "UpdateStatus": "holdfast.contract.calls",
-    "WaitExplanation": "holdfast.client.explaining",
-    "WaitView": "holdfast.client.events",
+    "WaitExplanation": "holdfast.explaining.events",
+    "WaitInfo": "holdfast.contract.messages",
     "WorkerConfig": "holdfast.config",
     "WorkerInfo": "holdfast.contract.queues",
     "WorkflowContext": "holdfast.frontends.python.context",
@@ -126,18 +134,17 @@ _HOMES = {
 }
 
 __all__ = [
-    "Broadcast",
+    "BroadcastResult",
     "ChildHandle",
     "Client",
     "CreateKey",
-    "DeadEventView",
     "DeadLetter",
     "Delivery",
     "Engine",
     "EngineConfig",
     "EventExplanation",
-    "EventKeyView",
-    "EventView",
+    "EventInfo",
+    "EventKeyInfo",
     "HoldfastError",
     "IfClosed",
     "IfRunning",
@@ -146,16 +153,15 @@ __all__ = [
     "Limits",
     "Mailbox",
     "MailboxEntry",
-    "MessageSent",
     "NonRetryable",
     "On",
     "Outcome",
     "ParentClose",
     "PauseInfo",
     "PromiseFuture",
+    "PromiseInfo",
     "PromiseState",
-    "PromiseView",
-    "Published",
+    "PublishResult",
     "QueueInfo",
     "RecoveryReport",
     "Redelivered",
@@ -165,6 +171,7 @@ __all__ = [
     "Role",
     "RotateKey",
     "Saga",
+    "SendResult",
     "Server",
     "ServerConfig",
     "SettledPromise",
@@ -189,7 +196,7 @@ __all__ = [
     "UpdateHandle",
     "UpdateStatus",
     "WaitExplanation",
-    "WaitView",
+    "WaitInfo",
     "WorkerConfig",
     "WorkerInfo",
     "WorkflowContext",

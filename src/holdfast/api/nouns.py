@@ -8,7 +8,6 @@ from typing import Any
 from holdfast.contract.executions import Executions
 from holdfast.contract.explanations import Explanations
 from holdfast.contract.feeds import Feeds
-from holdfast.contract.messages import Messages
 from holdfast.contract.metrics import Metrics
 from holdfast.contract.operation import Api
 from holdfast.contract.tasks import Tasks
@@ -22,7 +21,6 @@ class Nouns:
 
     api: Api
     executions: Executions
-    messages: Messages
     tasks: Tasks
     workers: Sessions
     upkeep: Upkeep

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from holdfast.api.operation import ORG, do, read
+from holdfast.contract.messages import SettledPromise
 from holdfast.wire.rest import bodies as b
-from holdfast.wire.rest import message_views as mv
 from holdfast.wire.rest import task_output_views as ov
 from holdfast.wire.rest import task_views as tv
 from holdfast.wire.rest import views as v
@@ -81,7 +81,7 @@ TASK_OPERATIONS: Final = (
         _TA,
         "Give the result of an attempt that was left to somebody else",
         tv.CompleteTaskBody,
-        mv.SettledView,
+        SettledPromise,
         payload=True,
         example={"result": {"paid": True}, "request_id": "call-1"},
     ),
@@ -92,7 +92,7 @@ TASK_OPERATIONS: Final = (
         _TA,
         "Fail an attempt that was left to somebody else",
         tv.FailTaskBody,
-        mv.SettledView,
+        SettledPromise,
         payload=True,
         example={"error": "the bank has refused"},
     ),

@@ -12,10 +12,12 @@ from msgspec import structs
 
 from holdfast import errors
 from holdfast.client.options import beginning_at, choice, statuses, tags
-from holdfast.client.promises import SettledPromise, failure_from, key_of, settled_promise, ttl_of
+from holdfast.client.promises import failure_from, key_of, ttl_of
 from holdfast.client.task_output import TaskOutput, TaskOutputs, TaskUpdate
 from holdfast.client.views import instant
 from holdfast.contract import tasks as tk
+from holdfast.contract.messages import SettledPromise
+from holdfast.contract.records import plain
 from holdfast.frontends.python.definitions import Duration, TaskDefinition, task_definition, task_timeouts
 from holdfast.model.executions import Status
 from holdfast.model.payloads import decode, encode, split_args
@@ -192,7 +194,7 @@ class TaskHandle:
 
     async def _settle(self, request: tk.SettleTask, key: str | None, ttl: Duration | None) -> SettledPromise:
         sent = structs.replace(request, request_id=key, ttl_s=ttl_of(ttl))
-        return settled_promise(await self._client.tasks.settle(sent))
+        return plain(await self._client.tasks.settle(sent))
 
 
 class StandaloneTasks(TaskOutputs):

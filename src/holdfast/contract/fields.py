@@ -90,6 +90,11 @@ def check_payload(value: Raw, field: str, limits: Limits) -> None:
         )
 
 
+def named(name: str) -> Check:
+    """The check of a name whose field has another name outside."""
+    return Check(_name, name)
+
+
 NAME_SCHEMA: Final = {"minLength": 1, "maxLength": 255, "pattern": NO_CONTROL}
 SECONDS: Final = Meta(extra_json_schema={"exclusiveMinimum": 0, "maximum": TEN_YEARS_S})
 _PAGE: Final = Meta(gt=-LARGEST, lt=LARGEST, extra_json_schema={"minimum": 1, "maximum": 1000})
@@ -132,6 +137,16 @@ def check(request: msgspec.Struct, limits: Limits) -> None:
         value = getattr(request, field)
         if value is not None and value is not msgspec.UNSET:
             run(value, name, limits)
+
+
+def large_payloads(request: msgspec.Struct, limits: Limits) -> list[tuple[str, int]]:
+    """Names and sizes of payloads that are allowed, but better stored elsewhere."""
+    found = []
+    for field, name, run in _CHECKS.get(type(request), ()):
+        value = getattr(request, field) if run is check_payload else None
+        if isinstance(value, Raw) and len(memoryview(value)) > limits.payload_warning_bytes:
+            found.append((name, len(memoryview(value))))
+    return found
 
 
 def _checks_of(kind: type[msgspec.Struct]) -> list[FieldCheck]:

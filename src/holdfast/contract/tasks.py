@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw
 
 from holdfast.contract.executions import Changed, StartAnswer
-from holdfast.contract.messages import SettleAnswer
+from holdfast.contract.messages import SettledPromise
 from holdfast.model.executions import Status
 from holdfast.model.values import (
     DEFAULT_TASK_RETRY,
@@ -140,7 +140,7 @@ class Tasks(Protocol):
         """Waits until it is closed; if another execution goes on in its place, until that one is."""
         ...
 
-    def settle(self, request: SettleTask) -> Awaitable[SettleAnswer]: ...
+    def settle(self, request: SettleTask) -> Awaitable[SettledPromise]: ...
 
     def cancel(self, request: CancelTask) -> Awaitable[Changed]: ...
 

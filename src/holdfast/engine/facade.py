@@ -39,15 +39,18 @@ from holdfast.engine.executions.signal_with_start import SignalWithStartWorkflow
 from holdfast.engine.executions.start import Start
 from holdfast.engine.executions.terminate import Terminate
 from holdfast.engine.executions.update import Update
+from holdfast.engine.explanations import Explanations
 from holdfast.engine.feeds import LocalFeeds
 from holdfast.engine.joining import Joins
 from holdfast.engine.key_facade import LocalKeys
 from holdfast.engine.leftovers import Portions
 from holdfast.engine.mailboxes import Mailboxes
-from holdfast.engine.message_facade import LocalMessages
+from holdfast.engine.messages.broadcast import Broadcasts
+from holdfast.engine.messages.reads import Messages
 from holdfast.engine.operation import Operation
 from holdfast.engine.outcomes import Outcomes
 from holdfast.engine.past import ChoosePoint, Past, read_past
+from holdfast.engine.promises.settle import Promises
 from holdfast.engine.queries import Queries, check_as_of
 from holdfast.engine.queues import Queues
 from holdfast.engine.recovery import recover
@@ -108,14 +111,17 @@ class LocalEngine:
         self.queries = Queries(self.desk, self.queue.entropy)
         self.executions = LocalExecutions(self)
         self.workers = LocalWorkers(self)
-        self.messages = LocalMessages(self)
+        self.messages = Messages(store, self.queue, self.executions.get)
+        self.promises = Promises(self.run)
+        self.broadcasts = Broadcasts(store, self.queue)
         self.tasks = LocalTasks(self)
         self.keys = LocalKeys(self)
         self.joins = Joins(self)
         self.mailboxes = Mailboxes(self)
         self.upkeep = LocalUpkeep(self)
         self.queues = Queues(store, self.queue, self.desk, lambda: self.keys.chain, self.upkeep.claim)
-        self.api = LocalApi(self.run, config.limits, (self.queues,))
+        nouns = (self.queues, self.messages, self.promises, self.broadcasts, Explanations(lambda: self.api))
+        self.api: LocalApi = LocalApi(self.run, config.limits, nouns)
         self.loop: asyncio.AbstractEventLoop | None = None
         self.tracing: Tracing | None = None
 
@@ -132,7 +138,7 @@ class LocalEngine:
         await self.store.close()
         self.queue.stop()
         self.outcomes.stop(EngineStopped())
-        await self.messages.stop()
+        await self.broadcasts.stop()
         self.updates.stop(EngineStopped())
         self.feeds.stop(EngineStopped())
         self.queries.stop()
@@ -163,7 +169,7 @@ class LocalEngine:
         self.feeds.committed(effects.appended, effects.orgs)
         self.feeds.tasks.committed(effects.changes)
         if effects.delivered:
-            self.messages.deliveries.done(effects.delivered)
+            self.broadcasts.deliveries.done(effects.delivered)
         self.upkeep.after_commit(effects.due_at)
 
     def went_back(self) -> None:
@@ -525,7 +531,7 @@ class LocalUpkeep:
         await self._check_outcomes()
         await self._engine.updates.look_around()
         await self._engine.feeds.look_around()
-        await self._engine.messages.look_around()
+        await self._engine.broadcasts.look_around()
         self._looking = False
         return True
 

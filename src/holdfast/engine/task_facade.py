@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from holdfast.contract import executions as ex
 from holdfast.contract import tasks as tk
-from holdfast.contract.messages import SettleAnswer
+from holdfast.contract.messages import SettledPromise
 from holdfast.engine.checks import check_payload, check_tags, check_timeout
 from holdfast.engine.rules.standalone import TOLD_BY, UNDER_WAY, is_task, no_task, order_of, out_of_time, picture
 from holdfast.engine.tasks.settle import SettleStandalone
@@ -129,7 +129,7 @@ class LocalTasks:
             outcome = await self._engine.executions.outcome(org, execution_id)
         return _outcome(execution_id, outcome, await self._events(org, execution_id))
 
-    async def settle(self, request: tk.SettleTask) -> SettleAnswer:
+    async def settle(self, request: tk.SettleTask) -> SettledPromise:
         if request.request_id is not None:
             check_name(request.request_id, "idempotency_key")
         check_timeout(request.ttl_s, "idempotency_key_ttl")

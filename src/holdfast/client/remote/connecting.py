@@ -11,7 +11,6 @@ from holdfast.client.remote.caller import Caller
 from holdfast.client.remote.http import HttpExecutions
 from holdfast.client.remote.http_api import HttpApi
 from holdfast.client.remote.http_explanations import HttpExplanations
-from holdfast.client.remote.http_messages import HttpMessages
 from holdfast.client.remote.http_tasks import HttpTasks
 from holdfast.wire.rest.system_views import MeView
 
@@ -54,7 +53,6 @@ class Connecting:
         client = self._make(
             HttpApi(caller),
             HttpExecutions(caller),
-            HttpMessages(caller),
             HttpTasks(caller),
             org,
             payload_limit=me.payload_bytes,

@@ -8,14 +8,13 @@ from msgspec import structs
 
 from holdfast.client.remote.caller import Caller, escaped, new_request_id
 from holdfast.client.remote.http import WAIT_S, no_transaction
-from holdfast.client.remote.http_messages import rejection
 from holdfast.contract import executions as ex
 from holdfast.contract import tasks as tk
+from holdfast.contract.failures import rejection_of
 from holdfast.contract.instants import instant_or_none
-from holdfast.contract.messages import SettleAnswer
+from holdfast.contract.messages import SettledPromise
 from holdfast.model.names import check_name
 from holdfast.wire.rest import bodies as b
-from holdfast.wire.rest import message_views as mv
 from holdfast.wire.rest import task_views as tv
 from holdfast.wire.rest import views as v
 
@@ -64,17 +63,16 @@ class HttpTasks:
             if outcome is not None:
                 return outcome
 
-    async def settle(self, request: tk.SettleTask) -> SettleAnswer:
+    async def settle(self, request: tk.SettleTask) -> SettledPromise:
         key: dict[str, Any] = {
             "request_id": request.request_id if request.request_id is not None else new_request_id(),
             "idempotency_key_ttl_seconds": request.ttl_s,
         }
         body: b.Body = tv.CompleteTaskBody(result=request.value, **key)
         if request.failure is not None:
-            body = tv.FailTaskBody(error=rejection(request.failure), **key)
+            body = tv.FailTaskBody(error=rejection_of(request.failure), **key)
         action = "/complete" if request.failure is None else "/fail"
-        view = await self._caller.post(_one(request.org, request.task_id, action), body, mv.SettledView)
-        answer = mv.read_settled(view)
+        answer = await self._caller.post(_one(request.org, request.task_id, action), body, SettledPromise)
         if request.request_id is None:
             return structs.replace(answer, idempotency_key_used=False, idempotency_key_new=False)
         return answer

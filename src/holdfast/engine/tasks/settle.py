@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.contract.messages import SettleAnswer
+from holdfast.contract.messages import SettledPromise
 from holdfast.contract.tasks import SettleTask
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules import tasks
@@ -15,11 +15,11 @@ from holdfast.model.standalone import TASK_NO
 from holdfast.store.protocol import LoadPlan
 
 
-class SettleStandalone(Operation[SettleTask, SettleAnswer]):
+class SettleStandalone(Operation[SettleTask, SettledPromise]):
     """As by the attempt's token: the first settlement wins, a later one is a stale attempt."""
 
     __slots__ = ("_execution_id",)
-    ANSWER = SettleAnswer
+    ANSWER = SettledPromise
 
     def __init__(self, request: SettleTask, execution_id: str) -> None:
         super().__init__(request)
@@ -29,7 +29,7 @@ class SettleStandalone(Operation[SettleTask, SettleAnswer]):
         plan.executions.add(self._execution_id)
         plan.tasks.add(task_key(self._execution_id))
 
-    def decide(self, ws: Workspace) -> SettleAnswer:
+    def decide(self, ws: Workspace) -> SettledPromise:
         request = self.request
         execution = ws.loaded.executions.get(self._execution_id)
         if execution is None or not is_task(execution, request.org):
@@ -39,7 +39,7 @@ class SettleStandalone(Operation[SettleTask, SettleAnswer]):
             tasks.complete(ws, execution, task, request.value)
         else:
             tasks.reject_attempt(ws, execution, task, request.failure)
-        return SettleAnswer(
+        return SettledPromise(
             promise_id=f"{execution.id}:task:{TASK_NO}",
             state=PromiseState.RESOLVED if request.failure is None else PromiseState.REJECTED,
             already_resolved=False,
@@ -64,5 +64,5 @@ class SettleStandalone(Operation[SettleTask, SettleAnswer]):
             )
         return task
 
-    def subject(self, answer: SettleAnswer) -> tuple[str | None, str | None]:
+    def subject(self, answer: SettledPromise) -> tuple[str | None, str | None]:
         return None, answer.promise_id

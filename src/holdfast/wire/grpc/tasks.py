@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.contract import executions as ex
 from holdfast.contract import tasks as tk
-from holdfast.contract.messages import SettleAnswer
+from holdfast.contract.messages import SettledPromise
 from holdfast.errors import InvalidRequest
 from holdfast.model.executions import Status
 from holdfast.model.names import check_text
@@ -139,13 +139,13 @@ def started(answer: ex.StartAnswer) -> pb.StartTaskResponse:
     )
 
 
-def completed(answer: SettleAnswer) -> pb.CompleteTaskResponse:
+def completed(answer: SettledPromise) -> pb.CompleteTaskResponse:
     return pb.CompleteTaskResponse(
         idempotency_key_used=answer.idempotency_key_used, idempotency_key_new=answer.idempotency_key_new
     )
 
 
-def failed(answer: SettleAnswer) -> pb.FailTaskResponse:
+def failed(answer: SettledPromise) -> pb.FailTaskResponse:
     return pb.FailTaskResponse(
         idempotency_key_used=answer.idempotency_key_used, idempotency_key_new=answer.idempotency_key_new
     )

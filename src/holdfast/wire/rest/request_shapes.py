@@ -89,7 +89,7 @@ class RequestShape:
     # --- the client's side ---
 
     def target(self, request: Any) -> str:
-        """The path of a request. A name that can't stand in a path is refused here: it would lead to another operation."""
+        """The path of a request. A name that can't stand in a path is refused: it would lead to another operation."""
         path = self.operation.path.replace("{org}", escaped(request.org))
         for name, field in self.in_path.items():
             for one in checks_in(field.type):

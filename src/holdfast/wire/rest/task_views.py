@@ -9,10 +9,11 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
 from holdfast.contract import tasks as tk
+from holdfast.contract.failures import Rejection
 from holdfast.contract.instants import instant, instant_or_none, micros, micros_or_none
 from holdfast.model.executions import Status
 from holdfast.model.values import NULL, IfClosed, IfRunning, RetryPolicy, TaskTimeouts
-from holdfast.wire.rest.bodies import Body, Instant, Limit, Name, Priority, Rejection, Seconds, null
+from holdfast.wire.rest.bodies import Body, Instant, Limit, Name, Priority, Seconds, null
 from holdfast.wire.rest.reading import read_failure
 from holdfast.wire.rest.views import FailureView, View, failure_view
 

@@ -18,13 +18,11 @@ from holdfast.contract.executions import Executions
 from holdfast.contract.explanations import Explanations
 from holdfast.contract.feeds import Feeds
 from holdfast.contract.keys import Keys
-from holdfast.contract.messages import Messages
 from holdfast.contract.tasks import Tasks
 from holdfast.errors import HoldfastError, MethodNotAllowed, RouteNotFound, _all_of
 
 NOUNS = {
     "executions": Executions,
-    "messages": Messages,
     "tasks": Tasks,
     "feeds": Feeds,
     "keys": Keys,

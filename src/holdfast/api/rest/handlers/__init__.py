@@ -13,7 +13,6 @@ from holdfast.api.rest.handlers import (
     executions,
     explanations,
     keys,
-    messages,
     streams,
     system,
     task_output,
@@ -22,7 +21,7 @@ from holdfast.api.rest.handlers import (
 from holdfast.wire.rest.request_shapes import shape_of
 
 Handler = Callable[[Call], Coroutine[Any, Any, Any]]
-_MODULES: Final = (executions, calls, messages, explanations, keys, streams, system, task_output, tasks)
+_MODULES: Final = (executions, calls, explanations, keys, streams, system, task_output, tasks)
 
 
 async def by_the_table(call: Call) -> Any:

@@ -6,12 +6,12 @@ from msgspec import Raw, UnsetType
 
 from holdfast.api.rest.calls import Call, within
 from holdfast.api.rest.handlers.executions import pair_of
-from holdfast.api.rest.handlers.messages import failure_of_body
 from holdfast.contract import tasks as tk
+from holdfast.contract.failures import failure_of
 from holdfast.contract.instants import micros_or_none
+from holdfast.contract.messages import SettledPromise
 from holdfast.errors import InvalidRequest
 from holdfast.model.values import TaskTimeouts
-from holdfast.wire.rest import message_views as mv
 from holdfast.wire.rest import task_views as tv
 from holdfast.wire.rest import views as v
 
@@ -91,32 +91,28 @@ async def task_result(call: Call) -> tv.TaskResultView:
     )
 
 
-async def complete_task(call: Call) -> mv.SettledView:
+async def complete_task(call: Call) -> SettledPromise:
     body: tv.CompleteTaskBody = call.body
-    return mv.settled_view(
-        await call.nouns.tasks.settle(
-            tk.SettleTask(
-                org=call.org,
-                task_id=_id(call),
-                value=body.result,
-                request_id=call.request_id(),
-                ttl_s=body.idempotency_key_ttl_seconds,
-            )
+    return await call.nouns.tasks.settle(
+        tk.SettleTask(
+            org=call.org,
+            task_id=_id(call),
+            value=body.result,
+            request_id=call.request_id(),
+            ttl_s=body.idempotency_key_ttl_seconds,
         )
     )
 
 
-async def fail_task(call: Call) -> mv.SettledView:
+async def fail_task(call: Call) -> SettledPromise:
     body: tv.FailTaskBody = call.body
-    return mv.settled_view(
-        await call.nouns.tasks.settle(
-            tk.SettleTask(
-                org=call.org,
-                task_id=_id(call),
-                failure=failure_of_body(body.error, "TaskFailed"),
-                request_id=call.request_id(),
-                ttl_s=body.idempotency_key_ttl_seconds,
-            )
+    return await call.nouns.tasks.settle(
+        tk.SettleTask(
+            org=call.org,
+            task_id=_id(call),
+            failure=failure_of(body.error, "TaskFailed"),
+            request_id=call.request_id(),
+            ttl_s=body.idempotency_key_ttl_seconds,
         )
     )
 
