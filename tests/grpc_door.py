@@ -30,7 +30,6 @@ def nouns_of(engine: Engine) -> Nouns:
     return Nouns(
         api=local.api,
         executions=local.executions,
-        messages=local.messages,
         workers=local.workers,
         upkeep=local.upkeep,
         feeds=None,  # type: ignore[arg-type]  # this door does not use them

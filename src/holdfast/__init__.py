@@ -46,16 +46,18 @@ NAMES: Final = {
 }
 # What calls give and nobody makes: `holdfast.types`, and attributes of `holdfast` outside of `__all__`.
 RECORDS: Final = {
-    "holdfast.client.broadcasts": "Broadcast MessageSent",
-    "holdfast.client.events": "DeadEventView EventKeyView EventView Published WaitView",
-    "holdfast.client.explaining": "EventExplanation WaitExplanation WorkflowExplanation",
+    "holdfast.client.explaining": "WorkflowExplanation",
     "holdfast.client.mailbox": "DeadLetter Mailbox MailboxEntry",
-    "holdfast.client.promises": "PromiseView SettledPromise",
     "holdfast.client.task_output": "TaskChunk TaskOutput TaskUpdate",
     "holdfast.contract.tasks": "StandaloneTaskInfo TaskPage",
     "holdfast.client.views": "WorkflowPage WorkflowView",
     "holdfast.contract.executions": "Redelivered SignalResponse SignalWithStartResponse",
     "holdfast.contract.keys": "AuditEntry CreatedKey KeyInfo OrgInfo",
+    "holdfast.contract.explanations": "EventExplanation",
+    "holdfast.contract.messages": (
+        "BroadcastResult EventInfo EventKeyInfo PromiseInfo PublishResult SendResult SettledPromise WaitInfo"
+    ),
+    "holdfast.explaining.events": "WaitExplanation",
     "holdfast.contract.queues": "PauseInfo QueueInfo WorkerInfo",
     "holdfast.contract.upkeep": "RecoveryReport",
     "holdfast.model.events": "EventBody HistoryEvent",
@@ -81,24 +83,13 @@ if TYPE_CHECKING:
     from holdfast import types as types
     from holdfast.assembly import Engine, RemoteWorker, Server
     from holdfast.blocking.engine import SyncEngine
-    from holdfast.client.broadcasts import Broadcast as Broadcast
-    from holdfast.client.broadcasts import MessageSent as MessageSent
     from holdfast.client.calls import UpdateHandle
     from holdfast.client.client import Client
-    from holdfast.client.events import DeadEventView as DeadEventView
-    from holdfast.client.events import EventKeyView as EventKeyView
-    from holdfast.client.events import EventView as EventView
-    from holdfast.client.events import Published as Published
-    from holdfast.client.events import WaitView as WaitView
-    from holdfast.client.explaining import EventExplanation as EventExplanation
-    from holdfast.client.explaining import WaitExplanation as WaitExplanation
     from holdfast.client.explaining import WorkflowExplanation as WorkflowExplanation
     from holdfast.client.handles import WorkflowHandle
     from holdfast.client.mailbox import DeadLetter as DeadLetter
     from holdfast.client.mailbox import Mailbox as Mailbox
     from holdfast.client.mailbox import MailboxEntry as MailboxEntry
-    from holdfast.client.promises import PromiseView as PromiseView
-    from holdfast.client.promises import SettledPromise as SettledPromise
     from holdfast.client.sync import SyncClient, SyncTaskHandle, SyncUpdateHandle, SyncWorkflowHandle
     from holdfast.client.task_output import TaskChunk as TaskChunk
     from holdfast.client.task_output import TaskOutput as TaskOutput
@@ -111,11 +102,20 @@ if TYPE_CHECKING:
     from holdfast.contract.executions import Redelivered as Redelivered
     from holdfast.contract.executions import SignalResponse as SignalResponse
     from holdfast.contract.executions import SignalWithStartResponse as SignalWithStartResponse
+    from holdfast.contract.explanations import EventExplanation as EventExplanation
     from holdfast.contract.keys import AuditEntry as AuditEntry
     from holdfast.contract.keys import CreatedKey as CreatedKey
     from holdfast.contract.keys import KeyInfo as KeyInfo
     from holdfast.contract.keys import KeyState
     from holdfast.contract.keys import OrgInfo as OrgInfo
+    from holdfast.contract.messages import BroadcastResult as BroadcastResult
+    from holdfast.contract.messages import EventInfo as EventInfo
+    from holdfast.contract.messages import EventKeyInfo as EventKeyInfo
+    from holdfast.contract.messages import PromiseInfo as PromiseInfo
+    from holdfast.contract.messages import PublishResult as PublishResult
+    from holdfast.contract.messages import SendResult as SendResult
+    from holdfast.contract.messages import SettledPromise as SettledPromise
+    from holdfast.contract.messages import WaitInfo as WaitInfo
     from holdfast.contract.queues import PauseInfo as PauseInfo
     from holdfast.contract.queues import QueueInfo as QueueInfo
     from holdfast.contract.queues import WorkerInfo as WorkerInfo
@@ -160,6 +160,7 @@ if TYPE_CHECKING:
         WorkflowTerminated,
         WorkflowTimedOut,
     )
+    from holdfast.explaining.events import WaitExplanation as WaitExplanation
     from holdfast.frontends.python.children import ChildHandle
     from holdfast.frontends.python.composition import Outcome
     from holdfast.frontends.python.context import WorkflowContext

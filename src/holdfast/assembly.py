@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import unquote, urlsplit
 
 from holdfast.client.client import Client
-from holdfast.client.events import Published
 from holdfast.client.following import successor_of
 from holdfast.client.keys import OperatorKeys
 from holdfast.client.options import Workflow
 from holdfast.client.views import result_of
 from holdfast.config import GC_THRESHOLD, EngineConfig, ServerConfig, TelemetryConfig, WorkerConfig
+from holdfast.contract.messages import PublishResult
 from holdfast.contract.upkeep import RecoveryReport
 from holdfast.engine.facade import LocalEngine
 from holdfast.engine.observing import CommitMeters, CommitTraces, Observer, observe
@@ -118,7 +118,6 @@ class Engine:
         self.client = Client(
             self._local.api,
             self._local.executions,
-            self._local.messages,
             org,
             payload_limit=self.config.limits.payload_bytes,
             explanations=self._explanations(),
@@ -228,7 +227,6 @@ class Engine:
         return Nouns(
             api=local.api,
             executions=local.executions,
-            messages=local.messages,
             workers=local.workers,
             upkeep=local.upkeep,
             feeds=local.feeds,
@@ -240,7 +238,7 @@ class Engine:
 
     def _explanations(self) -> LocalExplanations:
         local = self._local
-        return LocalExplanations(local.executions, local.messages, local.api, local.store.clock)
+        return LocalExplanations(local.executions, local.api, local.store.clock)
 
     @property
     def storage(self) -> Store:
@@ -262,7 +260,7 @@ class Engine:
         """Start a workflow; its execution id."""
         return (await self.client.start_workflow(workflow, input, workflow_id=workflow_id)).id
 
-    async def send_event(self, key: str, data: Any = None) -> Published:
+    async def send_event(self, key: str, data: Any = None) -> PublishResult:
         """Publish an event to whoever waits for its key, and to those who will look back."""
         return await self.client.publish_event(key, data)
 

@@ -74,7 +74,7 @@ async def delete(database_url: str, table: str) -> int:
 
 async def give(opened: Engine, handle: WorkflowHandle, kind: Any) -> None:
     if kind is awaits_broadcast:
-        assert 1 == await opened.client.broadcast("go")
+        assert 1 == (await opened.client.broadcast("go")).delivered
     elif kind is awaits_message:
         assert await opened.client.send_message("paid", "order-1", "much")
     elif kind is awaits_event:

@@ -8,7 +8,6 @@ from holdfast.api.operation import EXECUTIONS, ONE, ORG, do, read
 from holdfast.model.keys import Role
 from holdfast.wire.rest import bodies as b
 from holdfast.wire.rest import explanation_views as xv
-from holdfast.wire.rest import message_views as mv
 from holdfast.wire.rest import views as v
 from holdfast.wire.rest.events import EventView
 
@@ -135,15 +134,6 @@ EXECUTION_OPERATIONS: Final = (
     ),
     read("workflow_tasks", f"{ONE}/tasks", "executions.tasks", _EX, "Its tasks that are not finished", v.TaskList),
     read("workflow_timers", f"{ONE}/timers", "executions.timers", _EX, "Its timers that have not fired", v.TimerList),
-    read(
-        "workflow_waits",
-        f"{ONE}/waits",
-        "messages.waits",
-        _EX,
-        "The events, messages and broadcasts it waits for",
-        mv.SubscriptionList,
-    ),
-    read("workflow_promises", f"{ONE}/promises", "messages.promises", _EX, "Its promises", mv.PromiseList),
     read(
         "workflow_mailbox",
         f"{ONE}/mailbox",

@@ -8,7 +8,6 @@ from holdfast.contract.executions import Executions
 from holdfast.contract.explanations import Explanations
 from holdfast.contract.feeds import Feeds
 from holdfast.contract.keys import KeyChecks
-from holdfast.contract.messages import Messages
 from holdfast.contract.metrics import Metrics
 from holdfast.contract.operation import Api
 from holdfast.contract.upkeep import Upkeep
@@ -21,7 +20,6 @@ class Nouns:
 
     api: Api
     executions: Executions
-    messages: Messages
     workers: Sessions
     upkeep: Upkeep
     feeds: Feeds

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.assembly import Engine
-from holdfast.client.events import Published
 from holdfast.client.options import Workflow
 from holdfast.client.portal import Face
+from holdfast.contract.messages import PublishResult
 from holdfast.contract.upkeep import RecoveryReport
 from holdfast.model.executions import Status
 
@@ -24,7 +24,7 @@ class ShortForms(Face[Engine]):
         """Start a workflow; its execution id."""
         return self._portal.call(self._wrapped.start, workflow, input, workflow_id)
 
-    def send_event(self, key: str, data: Any = None) -> Published:
+    def send_event(self, key: str, data: Any = None) -> PublishResult:
         """Publish an event to whoever waits for its key, and to those who will look back."""
         return self._portal.call(self._wrapped.send_event, key, data)
 

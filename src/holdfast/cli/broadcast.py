@@ -9,8 +9,8 @@ import click
 from holdfast.cli.doors import Door, connected
 
 if TYPE_CHECKING:
-    from holdfast.client.broadcasts import Broadcast
     from holdfast.client.client import Client
+    from holdfast.contract.messages import BroadcastResult
 
 
 @click.command()
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def broadcast(door: Door, name: str, *, idempotency_key: str | None) -> None:
     """Wake everybody who waits for NAME now. Nothing is kept for those who come later."""
 
-    async def run(client: Client) -> Broadcast:
+    async def run(client: Client) -> BroadcastResult:
         return await client.broadcast(name, idempotency_key=idempotency_key)
 
     thrown = door.run(run)

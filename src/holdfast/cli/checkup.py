@@ -28,7 +28,7 @@ async def look_around(door: Door, client: Client) -> list[Finding]:
     now = await door.now()
     counts = await client.count_workflows()
     told = ", ".join(f"{number} {status.lower()}" for status, number in sorted(counts.items()) if number) or "none"
-    found = [Finding(Level.OK, f"{door.name}, org {client.org!r} can be asked; executions: {told}")]
+    found = [Finding.of(Level.OK, f"{door.name}, org {client.org!r} can be asked; executions: {told}")]
     sessions = await sessions_of(client, now)
     found += _workers(sessions, now, has_open=any(number for status, number in counts.items() if status.is_open))
     found += _paused(sessions, now)
@@ -41,13 +41,13 @@ async def look_around(door: Door, client: Client) -> list[Finding]:
 def _workers(sessions: Sessions, now: int, *, has_open: bool) -> list[Finding]:
     lost = [row for row in sessions.workers if micros(row.lease_until) <= now]
     found = [
-        Finding(Level.OK, f"worker {row.id} is there since {since(row.started_at, now)}") for row in sessions.alive
+        Finding.of(Level.OK, f"worker {row.id} is there since {since(row.started_at, now)}") for row in sessions.alive
     ]
     if not sessions.alive:
         level = Level.BAD if has_open else Level.NOTE
-        found.append(Finding(level, "no worker is connected to this database", "start one: holdfast worker APP"))
+        found.append(Finding.of(level, "no worker is connected to this database", "start one: holdfast worker APP"))
     found += [
-        Finding(
+        Finding.of(
             Level.BAD,
             f"worker {row.id} was lost {length(now - micros(row.lease_until))} ago, and what it held is not taken back",
             "holdfast recover",
@@ -60,7 +60,7 @@ def _workers(sessions: Sessions, now: int, *, has_open: bool) -> list[Finding]:
 def _paused(sessions: Sessions, now: int) -> list[Finding]:
     return [
         *(
-            Finding(
+            Finding.of(
                 Level.NOTE,
                 f"queue {queue.name!r} is paused since {since(queue.pause.since, now)}{_reason(queue.pause)}",
                 f"holdfast queue resume {quote(queue.name)}",
@@ -70,7 +70,7 @@ def _paused(sessions: Sessions, now: int) -> list[Finding]:
             if queue.pause is not None
         ),
         *(
-            Finding(
+            Finding.of(
                 Level.NOTE,
                 f"worker {worker.id} is {pause.mode.value} since {since(pause.since, now)}{_reason(pause)}",
                 f"holdfast workers resume {quote(worker.id)}" if pause.mode == "paused" else "stop it when it is done",
@@ -93,14 +93,14 @@ async def _stuck(client: Client) -> list[Finding]:
         reason = execution.stuck
         why = f": {reason.message} [{reason.code}]" if reason is not None else ""
         found.append(
-            Finding(
+            Finding.of(
                 Level.BAD,
                 words.short(f"{execution.workflow_id} ({execution.kind}) is stuck{why}", 400),
                 f"holdfast workflow show {execution.id}",
             )
         )
     if len(stuck) > SHOWN:
-        found.append(Finding(Level.BAD, f"{len(stuck) - SHOWN} more are stuck", "holdfast workflow list -s stuck"))
+        found.append(Finding.of(Level.BAD, f"{len(stuck) - SHOWN} more are stuck", "holdfast workflow list -s stuck"))
     return found
 
 
@@ -113,7 +113,7 @@ async def _unclaimed(client: Client, now: int, sessions: Sessions) -> list[Findi
         if max(ready.since_at, ready.not_before_at) < now - UNCLAIMED:
             groups[execution.kind, execution.version, execution.queue].append(ready.since_at)
     return [
-        Finding(
+        Finding.of(
             Level.BAD,
             f"{len(times)} executions of kind {kind!r} version {version!r} have news that no worker takes, the oldest "
             f"since {since(min(times), now)}",
@@ -135,7 +135,7 @@ async def _waiting(client: Client, now: int, sessions: Sessions) -> list[Finding
     found = []
     if late:
         found.append(
-            Finding(
+            Finding.of(
                 Level.BAD,
                 f"{late} executions have timers that should have fired: nothing runs on this database",
                 "start a worker, a server or `holdfast dev`",
@@ -151,7 +151,7 @@ def _unclaimed_tasks(tasks: Iterable[tuple[Execution, TaskRow]], now: int) -> li
         if row.worker is None and queued_at < NEVER and queued_at < now - UNCLAIMED:
             groups[row.kind, row.queue].append(queued_at)
     return [
-        Finding(
+        Finding.of(
             Level.BAD,
             f"{len(times)} tasks {kind!r} on queue {queue!r} wait for a worker, the oldest since "
             f"{since(min(times), now)}",
@@ -164,7 +164,7 @@ def _unclaimed_tasks(tasks: Iterable[tuple[Execution, TaskRow]], now: int) -> li
 def _failing_tasks(tasks: Iterable[tuple[Execution, TaskRow]]) -> list[Finding]:
     failing = [(one, row) for one, row in tasks if row.last_failure is not None and row.attempt >= MANY_ATTEMPTS]
     return [
-        Finding(
+        Finding.of(
             Level.NOTE,
             f"task {row.kind!r} of {execution.workflow_id} has failed {row.attempt} times: "
             f"{words.failure(row.last_failure)}",
@@ -179,17 +179,17 @@ async def _unread(client: Client) -> list[Finding]:
     letters = (await client.executions.dead_letters(client.org, None, 100)).letters
     if letters:
         found.append(
-            Finding(
+            Finding.of(
                 Level.NOTE,
                 f"{_many(len(letters))} signals were never read, the last of them {letters[0].signal_name!r} of "
                 f"{letters[0].execution_id}",
                 f"holdfast workflow mailbox {letters[0].execution_id}",
             )
         )
-    events = await client.messages.dead_events(client.org, None, None, 100)
+    events = await client.dead_events(limit=100)
     if events:
         found.append(
-            Finding(
+            Finding.of(
                 Level.NOTE,
                 f"{_many(len(events))} events were published that nobody ever got, the last of key {events[0].key!r}",
                 f"holdfast event dead; holdfast event explain {events[0].id}",

@@ -28,13 +28,15 @@ async def check_database(url: str) -> list[Finding]:
         check_file(url)
         return await (_postgres if kind_of(url) == "postgresql" else _sqlite)(url)
     except HoldfastError as error:
-        return [Finding(Level.BAD, f"{shown_url(url)}: {error.message} [{error.code}]")]
+        return [Finding.of(Level.BAD, f"{shown_url(url)}: {error.message} [{error.code}]")]
 
 
 def _schema(name: str, missing: list[str], url: str) -> Finding:
     if not missing:
-        return Finding(Level.OK, f"the schema of {name} is up to date")
-    return Finding(Level.BAD, f"the schema of {name} lacks {', '.join(missing)}", f"holdfast migrate {shown_url(url)}")
+        return Finding.of(Level.OK, f"the schema of {name} is up to date")
+    return Finding.of(
+        Level.BAD, f"the schema of {name} lacks {', '.join(missing)}", f"holdfast migrate {shown_url(url)}"
+    )
 
 
 def _indexes(name: str, unfit: Mapping[str, str]) -> list[Finding]:
@@ -42,7 +44,7 @@ def _indexes(name: str, unfit: Mapping[str, str]) -> list[Finding]:
     if not unfit:
         return []
     what = f"{name} lacks {len(unfit)} of its indexes, dropped or not made to their end: {', '.join(sorted(unfit))}"
-    return [Finding(Level.BAD, what, "; ".join(unfit[index] for index in sorted(unfit)), "index_missing")]
+    return [Finding.of(Level.BAD, what, "; ".join(unfit[index] for index in sorted(unfit)), "index_missing")]
 
 
 async def _sqlite(url: str) -> list[Finding]:
@@ -64,15 +66,17 @@ async def _sqlite(url: str) -> list[Finding]:
     except sqlite3.Error as error:
         raise database.explain(error) from error
     found = [
-        Finding(Level.OK, f"{path} can be read: SQLite {sqlite3.sqlite_version}, {_size(path)}"),
+        Finding.of(Level.OK, f"{path} can be read: SQLite {sqlite3.sqlite_version}, {_size(path)}"),
         _schema(str(path), left, url),
         *_indexes(str(path), unfit),
     ]
     if damage != "ok":
-        found.append(Finding(Level.BAD, f"{path} is damaged: {damage}", "stop, copy the files, restore a backup"))
+        found.append(Finding.of(Level.BAD, f"{path} is damaged: {damage}", "stop, copy the files, restore a backup"))
     remote = network_file_system(path)
     if remote is not None:
-        found.append(Finding(Level.BAD, f"{path} lies on a network file system ({remote})", "put it on a local disk"))
+        found.append(
+            Finding.of(Level.BAD, f"{path} lies on a network file system ({remote})", "put it on a local disk")
+        )
     return [*found, *_room(path), *_secret(path)]
 
 
@@ -85,7 +89,7 @@ def _room(path: Path) -> list[Finding]:
     free = shutil.disk_usage(path.resolve().parent).free
     if free < LITTLE_SPACE:
         found.append(
-            Finding(
+            Finding.of(
                 Level.BAD, f"only {free // MEGABYTE} MB are free where {path} is", "make room: writes will be refused"
             )
         )
@@ -93,7 +97,7 @@ def _room(path: Path) -> list[Finding]:
     with suppress(FileNotFoundError):
         if log.stat().st_size > LARGE_WAL:
             found.append(
-                Finding(
+                Finding.of(
                     Level.NOTE,
                     f"the write-ahead log {log} has {_size(log)}: something reads for very long, or nothing runs",
                     "close programs that keep a read transaction open",
@@ -101,7 +105,7 @@ def _room(path: Path) -> list[Finding]:
             )
     if sqlite3.sqlite_version_info < SAFE_WAL:
         found.append(
-            Finding(
+            Finding.of(
                 Level.NOTE,
                 f"SQLite {sqlite3.sqlite_version} can damage a file that other programs checkpoint meanwhile; Holdfast "
                 "itself avoids that",
@@ -116,7 +120,9 @@ def _secret(path: Path) -> list[Finding]:
     with suppress(FileNotFoundError):
         if key.stat().st_mode & 0o077:
             return [
-                Finding(Level.BAD, f"{key} can be read by others, who could settle every promise", f"chmod 600 {key}")
+                Finding.of(
+                    Level.BAD, f"{key} can be read by others, who could settle every promise", f"chmod 600 {key}"
+                )
             ]
     return []
 
@@ -137,11 +143,11 @@ async def _postgres(url: str) -> list[Finding]:
         async with database.session() as connection:
             unfit = await unfit_indexes(connection)
     found = [
-        Finding(Level.OK, f"{database.name} answers: PostgreSQL {version}"),
+        Finding.of(Level.OK, f"{database.name} answers: PostgreSQL {version}"),
         _schema(database.name, pending, url),
         *_indexes(database.name, unfit),
         *(
-            Finding(Level.NOTE, f"{database.name} may lose answered calls: {risk.what}", risk.remedy, risk.code)
+            Finding.of(Level.NOTE, f"{database.name} may lose answered calls: {risk.what}", risk.remedy, risk.code)
             for risk in may_lose
         ),
     ]
@@ -154,7 +160,7 @@ async def _hints(database: object) -> Finding:
 
     assert isinstance(database, Database)
     if not database.hints:
-        return Finding(Level.NOTE, "hints are turned off in the URL: other processes are noticed by polling")
+        return Finding.of(Level.NOTE, "hints are turned off in the URL: other processes are noticed by polling")
     channel = f"holdfast_doctor_{uuid4().hex[:8]}"
     heard = asyncio.Event()
     async with database.session() as listening, database.session() as telling:
@@ -163,8 +169,8 @@ async def _hints(database: object) -> Finding:
         with suppress(TimeoutError):
             await asyncio.wait_for(heard.wait(), HINT_S)
     if heard.is_set():
-        return Finding(Level.OK, "hints (LISTEN/NOTIFY) arrive")
-    return Finding(
+        return Finding.of(Level.OK, "hints (LISTEN/NOTIFY) arrive")
+    return Finding.of(
         Level.NOTE,
         "hints (LISTEN/NOTIFY) do not arrive: there is a transaction pooler between, and all goes by polling",
         "connect to the server itself, or add ?hints=off to the URL",

@@ -16,7 +16,7 @@ __all__ = ["LATE", "UNCLAIMED", "Examined", "Finding", "Level", "Sessions", "exa
 
 
 async def examine(client: Client, execution: Execution, now: int) -> Examined:
-    sources = Sources(client.executions, client.messages, client.api, client.org)
+    sources = Sources(client.executions, client.api, client.org)
     return await examine_sources(sources, execution, now=now)
 
 

@@ -24,10 +24,8 @@ def doctor(door: Door, id_: str | None) -> None:
     """
     findings = _examine_one(door, id_) if id_ is not None else _examine_all(door)
     if door.out.as_json:
-        from holdfast.cli.workflow.show import finding_view
-
         bad = any(finding.level == "bad" for finding in findings)
-        door.out.document({"healthy": not bad, "findings": [finding_view(finding) for finding in findings]})
+        door.out.document({"healthy": not bad, "findings": findings})
     else:
         _draw(door, findings)
     if any(finding.level == "bad" for finding in findings):
@@ -52,7 +50,7 @@ def _examine_one(door: Door, id_: str) -> list[Finding]:
     async def run(client: Client) -> list[Finding]:
         seen = await look(client, id_, await door.now())
         execution = seen.execution
-        head = Finding(
+        head = Finding.of(
             Level.OK, f"{execution.workflow_id} ({execution.id}) is {execution.status}, kind {execution.kind}"
         )
         return [head, *findings_of(seen)]
@@ -78,4 +76,4 @@ def _examine_all(door: Door) -> list[Finding]:
     try:
         return asyncio.run(run())
     except HoldfastError as error:
-        return [Finding(Level.BAD, f"{door.name} can't be used: {error.message} [{error.code}]")]
+        return [Finding.of(Level.BAD, f"{door.name} can't be used: {error.message} [{error.code}]")]

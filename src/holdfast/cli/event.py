@@ -12,9 +12,8 @@ from holdfast.cli.inputs import JSON, LENGTH
 if TYPE_CHECKING:
     from holdfast.cli.output import Shown
     from holdfast.client.client import Client
-    from holdfast.client.events import Published
-    from holdfast.client.explaining import EventExplanation
-    from holdfast.model.messages import DeadEvent, PublishedRow
+    from holdfast.contract.explanations import EventExplanation
+    from holdfast.contract.messages import EventInfo, PublishResult
 
 PAGE = 200
 _key_filter = click.option("--key", help="Only events of this key.")
@@ -43,20 +42,17 @@ def event() -> None:
 def publish(door: Door, key: str, *, input_: Any, **options: Any) -> None:
     """Publish an event of KEY: to every wait whose filter it satisfies, and to the workflows it starts."""
 
-    async def run(client: Client) -> Published:
+    async def run(client: Client) -> PublishResult:
         return await client.publish_event(key, input_, **options)
 
     _show_published(door, door.run(run))
 
 
-def _show_published(door: Door, published: Published) -> None:
-    from holdfast.wire.rest.message_views import PublishedView
-
-    view = PublishedView(**{name: getattr(published, name) for name in PublishedView.__struct_fields__})
+def _show_published(door: Door, published: PublishResult) -> None:
     started = f", started {', '.join(published.started)}" if published.started else ""
     kept = "kept for those who look back" if published.retained else "not kept"
     way = "" if published.done else "; on its way to more"
-    door.out.answer(view, f"event {published.event_id}: {published.delivered} got it{started}{way}; {kept}")
+    door.out.answer(published, f"event {published.event_id}: {published.delivered} got it{started}{way}; {kept}")
 
 
 @event.command("list")
@@ -80,27 +76,26 @@ def dead(door: Door, *, key: str | None, limit: int) -> None:
 def _list(door: Door, key: str | None, limit: int, *, dead: bool) -> None:
     from holdfast.cli.output import Cell
     from holdfast.cli.words import day_time, value
-    from holdfast.model.messages import PublishedRow
-    from holdfast.wire.rest.message_views import kept_event_view
+    from holdfast.contract.records import raw
 
     async def run(client: Client) -> None:
         found = await _events(client, key, limit, dead=dead)
         if door.out.as_json:
-            for row in found:
-                door.out.item(kept_event_view(row))
+            for event in found:
+                door.out.item(event)
             return
         rows: list[list[Shown]] = [
             [
-                str(row.id),
-                row.key,
-                Cell(day_time(row.published_at), "dim"),
-                f"{row.delivered} got it, until {day_time(row.expires_at)}"
-                if isinstance(row, PublishedRow)
-                else f"{row.reason} {day_time(row.at)}",
-                row.correlation or "",
-                value(row.data),
+                str(event.id),
+                event.key,
+                Cell(day_time(event.published_at), "dim"),
+                f"{event.reason} {day_time(event.dead_at)}"
+                if event.dead
+                else f"{event.delivered} got it, until {day_time(event.expires_at)}",
+                event.correlation_key or "",
+                value(raw(event.data)),
             ]
-            for row in found
+            for event in found
         ]
         headers = ("EVENT", "KEY", "PUBLISHED", "DEAD" if dead else "KEPT", "CORRELATION", "DATA")
         door.out.table(headers, rows, empty="there are none")
@@ -108,13 +103,13 @@ def _list(door: Door, key: str | None, limit: int, *, dead: bool) -> None:
     door.look(run)
 
 
-async def _events(client: Client, key: str | None, limit: int, *, dead: bool) -> list[PublishedRow | DeadEvent]:
-    ask: Any = client.messages.dead_events if dead else client.messages.events
-    found: list[PublishedRow | DeadEvent] = []
+async def _events(client: Client, key: str | None, limit: int, *, dead: bool) -> list[EventInfo]:
+    ask = client.dead_events if dead else client.list_events
+    found: list[EventInfo] = []
     before: int | None = None
     while not limit or len(found) < limit:
         size = PAGE if not limit else min(PAGE, limit - len(found))
-        rows = await ask(client.org, key, before, size)
+        rows = await ask(key, before=before, limit=size)
         found += rows
         if len(rows) < size:
             break
@@ -128,7 +123,7 @@ async def _events(client: Client, key: str | None, limit: int, *, dead: bool) ->
 def replay(door: Door, event_id: int) -> None:
     """Publish the dead EVENT again, with a new number."""
 
-    async def run(client: Client) -> Published:
+    async def run(client: Client) -> PublishResult:
         return await client.replay_event(event_id)
 
     _show_published(door, door.run(run))

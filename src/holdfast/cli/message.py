@@ -10,8 +10,8 @@ from holdfast.cli.doors import Door, connected
 from holdfast.cli.inputs import JSON, LENGTH
 
 if TYPE_CHECKING:
-    from holdfast.client.broadcasts import MessageSent
     from holdfast.client.client import Client
+    from holdfast.contract.messages import SendResult
 
 
 @click.command()
@@ -25,7 +25,7 @@ def message(door: Door, name: str, correlation_key: str, *, input_: Any, **optio
     """Give the message NAME to the one who has waited longest for it and CORRELATION_KEY. If nobody does, it is kept
     for the first who asks."""
 
-    async def run(client: Client) -> MessageSent:
+    async def run(client: Client) -> SendResult:
         return await client.send_message(name, correlation_key, input_, **options)
 
     sent = door.run(run)

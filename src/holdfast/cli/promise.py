@@ -13,8 +13,7 @@ from holdfast.cli.inputs import JSON
 if TYPE_CHECKING:
     from holdfast.cli.output import Shown
     from holdfast.client.client import Client
-    from holdfast.client.promises import SettledPromise
-    from holdfast.model.messages import PromiseRow
+    from holdfast.contract.messages import PromiseInfo, SettledPromise
 
 _key = click.option("--idempotency-key", metavar="KEY", help="The same call again with this key settles nothing twice.")
 _workflow = click.option("--workflow-id", metavar="ID", help="PROMISE is then the name of a promise of this workflow.")
@@ -32,7 +31,6 @@ def promise() -> None:
 @connected
 def list_(door: Door, id_: str | None, *, limit: int) -> None:
     """List the promises of the execution ID, or those that are open anywhere. With --json, one object on each line."""
-    from holdfast.wire.rest.message_views import promise_view
 
     async def run(client: Client) -> None:
         rows: list[list[Shown]] = []
@@ -43,7 +41,7 @@ def list_(door: Door, id_: str | None, *, limit: int) -> None:
                 break
             rows.append(_row(row))
             if door.out.as_json:
-                door.out.item(promise_view(row))
+                door.out.item(row)
         if not door.out.as_json:
             headers = ("PROMISE ID", "NAME", "STATE", "MADE", "SETTLED BY", "VALUE")
             door.out.table(headers, rows, empty="there are no promises")
@@ -53,26 +51,27 @@ def list_(door: Door, id_: str | None, *, limit: int) -> None:
     door.look(run)
 
 
-async def _promises(client: Client, id_: str | None) -> AsyncIterator[PromiseRow]:
+async def _promises(client: Client, id_: str | None) -> AsyncIterator[PromiseInfo]:
     from holdfast.cli.workflow.listing import executions
     from holdfast.model.messages import PromiseState
 
     if id_ is not None:
-        for row in await client.messages.promises(client.org, (await found(client, id_)).id):
+        for row in await client.workflow((await found(client, id_)).id).promises():
             yield row
         return
     async for execution in executions(client, 0, only_open=True):
-        for row in await client.messages.promises(client.org, execution.id):
+        for row in await client.workflow(execution.id).promises():
             if row.state is PromiseState.PENDING:
                 yield row
 
 
-def _row(row: PromiseRow) -> list[Shown]:
+def _row(row: PromiseInfo) -> list[Shown]:
     from holdfast.cli.output import Cell
     from holdfast.cli.words import day_time, failure, value
+    from holdfast.contract.records import raw
 
     settled = row.settled_by.by if row.settled_by is not None else ""
-    shown = failure(row.failure) if row.failure is not None else value(row.value)
+    shown = failure(row.failure) if row.failure is not None else value(raw(row.value))
     pending = row.settled_at is None
     return [
         row.id,
@@ -136,18 +135,5 @@ def complete(door: Door, token: str, *, input_: Any, error: str | None, idempote
 
 
 def show_settled(door: Door, settled: SettledPromise) -> None:
-    from holdfast.model.payloads import encode
-    from holdfast.wire.rest.message_views import SettledView
-    from holdfast.wire.rest.views import failure_view
-
-    view = SettledView(
-        promise_id=settled.promise_id,
-        state=settled.state,
-        already_resolved=settled.already_resolved,
-        value=encode(settled.value, field="value"),
-        failure=failure_view(settled.error),
-        idempotency_key_used=settled.idempotency_key_used,
-        idempotency_key_new=settled.idempotency_key_new,
-    )
     first = "; somebody else was first, and nothing was changed" if settled.already_resolved else ""
-    door.out.answer(view, f"{settled.promise_id} is {settled.state.lower().replace('_', ' ')}{first}")
+    door.out.answer(settled, f"{settled.promise_id} is {settled.state.lower().replace('_', ' ')}{first}")

@@ -7,9 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from holdfast.client.broadcasts import Broadcast, Broadcasts, MessageSent
 from holdfast.client.calls import NO_VALUE, Call, Calls, WaitFor, within
-from holdfast.client.events import DeadEventView, EventKeyView, Events, EventView, Published
+from holdfast.client.events import Events
 from holdfast.client.explaining import Explaining
 from holdfast.client.following import call_open, change_open, sent_to, to
 from holdfast.client.handles import WorkflowHandle
@@ -18,48 +17,42 @@ from holdfast.client.mailbox import DeadLetter, Mailboxes
 from holdfast.client.operating import Operating
 from holdfast.client.options import Workflow, beginning_at, choice, resolved, tags, timeout_of
 from holdfast.client.portal import Portal
-from holdfast.client.promises import Promises, SettledPromise, key_of, ttl_of
+from holdfast.client.promises import Promises, key_of, ttl_of
 from holdfast.client.task_output import TaskOutputs
 from holdfast.client.tasks import StandaloneTasks
 from holdfast.contract import executions as ex
 from holdfast.contract.explanations import Explanations
-from holdfast.contract.messages import Messages
 from holdfast.contract.operation import Api
 from holdfast.explaining.explanations import LocalExplanations
 from holdfast.model.durations import Duration
 from holdfast.model.events import HistoryEvent
 from holdfast.model.payloads import DEFAULT_LIMIT_BYTES, encode
-from holdfast.model.values import Delivery, IfClosed, IfRunning
+from holdfast.model.values import IfClosed, IfRunning
 
 if TYPE_CHECKING:
     from holdfast.client.remote.connecting import Connecting
     from holdfast.client.sync import SyncClient
 
 
-class Client(Lists, StandaloneTasks, Operating, TaskOutputs):
+class Client(Lists, StandaloneTasks, Promises, Events, Operating, TaskOutputs):
     """Starts, signals and looks at the workflows of one org. Where the engine runs makes no difference to it."""
 
     def __init__(
         self,
         api: Api,
         executions: ex.Executions,
-        messages: Messages,
         org: str,
         *,
         payload_limit: int = DEFAULT_LIMIT_BYTES,
         explanations: Explanations | None = None,
     ) -> None:
         self.executions = executions
-        self.messages = messages
         self.api = api
         self.org = org
         self.portal = Portal()
         """How other threads reach the event loop; the engine opens it."""
         self.calls = Calls(executions, org, payload_limit)
-        self.broadcasts = Broadcasts(messages, org, payload_limit)
-        self.promises = Promises(messages, org, payload_limit)
-        self.events = Events(messages, org, payload_limit)
-        self.explaining = Explaining(explanations or LocalExplanations(executions, messages, api), messages, org)
+        self.explaining = Explaining(explanations or LocalExplanations(executions, api), org)
         self.mailboxes = Mailboxes(executions, org)
         self._limit = payload_limit
         self._sync: SyncClient | None = None
@@ -240,205 +233,6 @@ class Client(Lists, StandaloneTasks, Operating, TaskOutputs):
             workflow_execution_id, update, value, update_id=update_id, wait_for=wait_for, type_hint=type_hint
         )
         return await within(called, timeout)
-
-    async def resolve_promise(
-        self,
-        promise_id: str,
-        value: Any = None,
-        *,
-        idempotency_key: str | None = None,
-        idempotency_key_ttl: Duration | None = None,
-        allow_early: bool = False,
-        using: Any = None,
-    ) -> SettledPromise:
-        """Give a promise its value. The first settlement wins for ever: a later one changes nothing and is answered
-        with the winner's, `already_resolved`.
-
-        Raises PromiseNotFound if its workflow has not made it; with `allow_early` the value is kept for it, for
-        `idempotency_key_ttl`, by default a day. Raises ExecutionClosed if it was not settled before its execution
-        closed, PromiseValueInvalid if the value does not fit the type that the workflow asks for. `using`: as part of
-        your own transaction, see `start_workflow`.
-        """
-        return await self.promises.settle(
-            self.promises.by_id(promise_id),
-            value,
-            None,
-            idempotency_key=idempotency_key,
-            idempotency_key_ttl=idempotency_key_ttl,
-            allow_early=allow_early,
-            using=using,
-        )
-
-    async def reject_promise(
-        self,
-        promise_id: str,
-        error: BaseException | str,
-        *,
-        idempotency_key: str | None = None,
-        idempotency_key_ttl: Duration | None = None,
-        allow_early: bool = False,
-        using: Any = None,
-    ) -> SettledPromise:
-        """As `resolve_promise`, but its workflow gets PromiseRejected with this error at its await."""
-        return await self.promises.settle(
-            self.promises.by_id(promise_id),
-            None,
-            error,
-            idempotency_key=idempotency_key,
-            idempotency_key_ttl=idempotency_key_ttl,
-            allow_early=allow_early,
-            using=using,
-        )
-
-    async def resolve_promise_by_name(
-        self,
-        workflow_id: str,
-        name: str,
-        value: Any = None,
-        *,
-        idempotency_key: str | None = None,
-        idempotency_key_ttl: Duration | None = None,
-        allow_early: bool = False,
-        using: Any = None,
-    ) -> SettledPromise:
-        """As `resolve_promise`, for the promise of this name in the open execution of a workflow id, or in the last
-        one."""
-        return await self.promises.settle(
-            self.promises.by_name(workflow_id, name),
-            value,
-            None,
-            idempotency_key=idempotency_key,
-            idempotency_key_ttl=idempotency_key_ttl,
-            allow_early=allow_early,
-            using=using,
-        )
-
-    async def reject_promise_by_name(
-        self,
-        workflow_id: str,
-        name: str,
-        error: BaseException | str,
-        *,
-        idempotency_key: str | None = None,
-        idempotency_key_ttl: Duration | None = None,
-        allow_early: bool = False,
-        using: Any = None,
-    ) -> SettledPromise:
-        """As `reject_promise`, by workflow id and name."""
-        return await self.promises.settle(
-            self.promises.by_name(workflow_id, name),
-            None,
-            error,
-            idempotency_key=idempotency_key,
-            idempotency_key_ttl=idempotency_key_ttl,
-            allow_early=allow_early,
-            using=using,
-        )
-
-    async def complete_promise(
-        self,
-        token: str,
-        value: Any = None,
-        *,
-        error: BaseException | str | None = None,
-        idempotency_key: str | None = None,
-        idempotency_key_ttl: Duration | None = None,
-        using: Any = None,
-    ) -> SettledPromise:
-        """Settle what a token stands for: a promise, or an attempt of a task that called `complete_later()`.
-
-        A task whose attempt fails with `error` is tried again, unless that is NonRetryable or its policy says no.
-        Raises PromiseNotFound for a token that stands for nothing here, StaleAttempt if the attempt is over,
-        PromiseValueInvalid if the value does not fit the promise's type.
-        """
-        return await self.promises.settle(
-            self.promises.by_token(token),
-            value,
-            error,
-            idempotency_key=idempotency_key,
-            idempotency_key_ttl=idempotency_key_ttl,
-            using=using,
-        )
-
-    async def publish_event(
-        self,
-        key: str,
-        data: Any = None,
-        *,
-        idempotency_key: str | None = None,
-        idempotency_key_ttl: Duration | None = None,
-        expire_after: Duration | None = None,
-        delivery: Delivery | str = Delivery.WAITERS_AND_FUTURE,
-        consume_on_read: bool = False,
-        using: Any = None,
-    ) -> Published:
-        """Publish an event: to every wait for its key whose filter it satisfies, and to the workflows it starts.
-
-        It is kept until `expire_after`, by default a week, has passed, for waits that look back; not at all with
-        delivery="waiters", and with "created_before" for executions that had begun before it. With `consume_on_read`
-        only one gets it: the one that has waited longest, or the first who looks back. The same `idempotency_key` again
-        is the same event. `using`: as part of your own transaction, see `start_workflow`.
-        """
-        return await self.events.publish(
-            key,
-            data,
-            idempotency_key=idempotency_key,
-            idempotency_key_ttl=idempotency_key_ttl,
-            expire_after=expire_after,
-            delivery=delivery,
-            consume_on_read=consume_on_read,
-            using=using,
-        )
-
-    async def list_events(
-        self, key: str | None = None, *, before: int | None = None, limit: int = 100
-    ) -> list[EventView]:
-        """Events that are kept, the newest first; the next page is `before` the last one's id."""
-        return await self.events.kept(key, before, limit)
-
-    async def event_key(self, key: str) -> EventKeyView:
-        """How many events of a key are kept, and how many were dropped because there were too many."""
-        return await self.events.key(key)
-
-    async def dead_events(
-        self, key: str | None = None, *, before: int | None = None, limit: int = 100
-    ) -> list[DeadEventView]:
-        """Events that nobody ever got, the newest first: they expired, or were dropped."""
-        return await self.events.dead(key, before, limit)
-
-    async def replay_event(self, event_id: int) -> Published:
-        """Publish a dead event again, with a new number. Raises EventNotFound if it is not dead (any more)."""
-        return await self.events.replay(event_id)
-
-    async def remove_event(self, event_id: int) -> None:
-        """Remove an event, kept or dead: nobody will get it. Raises EventNotFound if there is none."""
-        await self.events.remove(event_id)
-
-    async def broadcast(self, name: str, *, idempotency_key: str | None = None) -> Broadcast:
-        """Wake everybody who waits for `name` now, and say how many that were, when all of them have got it.
-
-        Nothing is kept for those who come later. With the same `idempotency_key` again it is the same broadcast, and
-        the same answer: also after a crash on the way.
-        """
-        return await self.broadcasts.throw(name, idempotency_key)
-
-    async def send_message(
-        self,
-        name: str,
-        correlation_key: str,
-        data: Any = None,
-        *,
-        idempotency_key: str | None = None,
-        expire_after: Duration | None = None,
-    ) -> MessageSent:
-        """Give a message to the one who has waited longest for this name and correlation key.
-
-        The answer is true if there was one. Else the message is kept for the first who asks, for as long as events are
-        kept, or for `expire_after`.
-        """
-        return await self.broadcasts.send_message(
-            name, correlation_key, data, idempotency_key=idempotency_key, expire_after=expire_after
-        )
 
     def workflow(self, workflow_execution_id: str, workflow: Workflow | None = None) -> WorkflowHandle:
         """A handle on an execution by its id. Give the workflow to get its result in its declared type."""

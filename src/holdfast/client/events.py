@@ -1,192 +1,138 @@
-"""Published events in the words of an application: sent, listed, replayed, removed."""
+"""Published events, messages and broadcasts: sent, listed, replayed, removed, explained.
+
+`Events` is the part of `Client` that has these calls.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from holdfast.client.options import choice
 from holdfast.client.promises import ttl_of
-from holdfast.client.views import instant
-from holdfast.contract.messages import Messages, PublishAnswer, PublishEvent, RemoveEvent, ReplayDeadEvent
+from holdfast.contract.explanations import EventExplanation, ExplainEvent
+from holdfast.contract.messages import (
+    BroadcastResult,
+    EventInfo,
+    EventKeyInfo,
+    GetEventKey,
+    ListDeadEvents,
+    ListEvents,
+    PublishEvent,
+    PublishResult,
+    RemoveEvent,
+    ReplayDeadEvent,
+    SendMessage,
+    SendResult,
+    ThrowBroadcast,
+)
+from holdfast.contract.operation import Api
+from holdfast.contract.records import plain
 from holdfast.model.durations import Duration, time_limit_s
-from holdfast.model.messages import DeadEvent, PublishedRow, SubscriptionKind, SubscriptionRow
-from holdfast.model.payloads import decode, encode
+from holdfast.model.names import check_name
+from holdfast.model.payloads import encode
 from holdfast.model.values import Delivery
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
-    """What became of an event: how many waits have got it, whether it is kept for those who look back, and the
-    executions it has started.
-
-    `done` is False while it is still on its way: more waited for it than one transaction should reach.
-    `idempotency_key_new` is False if this very call had been made before; the rest is then as it was answered first.
-    """
-
-    event_id: int
-    delivered: int
-    retained: bool
-    started: tuple[str, ...] = ()
-    done: bool = True
-    idempotency_key_used: bool = False
-    idempotency_key_new: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventView:
-    """A published event that is kept for those who look back. `delivered` counts those who have got it so far."""
-
-    id: int
-    key: str
-    data: Any
-    published_at: datetime
-    expires_at: datetime
-    delivered: int
-    consume_on_read: bool = False
-    created_before: bool = False
-    correlation_key: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeadEventView:
-    """A published event that nobody ever got. `reason`: it "expired", or it was "dropped" since there were too many of
-    its key."""
-
-    id: int
-    key: str
-    data: Any
-    published_at: datetime
-    reason: str
-    at: datetime
-    correlation_key: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventKeyView:
-    """How many events of a key are kept, and how many were dropped so far because there were too many."""
-
-    key: str
-    retained: int
-    dropped: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaitView:
-    """What an execution waits for that may be published, sent or thrown: an "event", "message" or "broadcast". With
-    `promise` it is the promise of this name that the event settles."""
-
-    wait_no: int
-    kind: str
-    key: str
-    since: datetime
-    where: str | None = None
-    correlation_key: str | None = None
-    consume_on_read: bool = False
-    promise: str | None = None
-
-
 class Events:
-    """What a client does about published events. See `Client`."""
+    """See the module's text."""
 
-    __slots__ = ("_limit", "_messages", "_org")
+    api: Api
+    org: str
+    _limit: int
 
-    def __init__(self, messages: Messages, org: str, payload_limit: int) -> None:
-        self._messages = messages
-        self._org = org
-        self._limit = payload_limit
-
-    async def publish(
+    async def publish_event(
         self,
         key: str,
-        data: Any,
+        data: Any = None,
         *,
-        idempotency_key: str | None,
-        idempotency_key_ttl: Duration | None,
-        expire_after: Duration | None,
-        delivery: Delivery | str,
-        consume_on_read: bool,
+        idempotency_key: str | None = None,
+        idempotency_key_ttl: Duration | None = None,
+        expire_after: Duration | None = None,
+        delivery: Delivery | str = Delivery.WAITERS_AND_FUTURE,
+        consume_on_read: bool = False,
         using: Any = None,
-    ) -> Published:
+    ) -> PublishResult:
+        """Publish an event: to every wait for its key whose filter it satisfies, and to the workflows it starts.
+
+        It is kept until `expire_after`, by default a week, has passed, for waits that look back; not at all with
+        delivery="waiters", and with "created_before" for executions that had begun before it. With `consume_on_read`
+        only one gets it: the one that has waited longest, or the first who looks back. The same `idempotency_key` again
+        is the same event. `using`: as part of your own transaction, see `start_workflow`.
+        """
         request = PublishEvent(
-            org=self._org,
+            org=self.org,
             key=key,
             data=encode(data, field="data", limit=self._limit),
-            expire_after_s=None if expire_after is None else time_limit_s(expire_after, "expire_after"),
+            expire_after_s=_expiry(expire_after),
             delivery=choice(Delivery, delivery, "delivery"),
             consume=bool(consume_on_read),
             request_id=idempotency_key,
             ttl_s=ttl_of(idempotency_key_ttl),
         )
-        return _published(await self._messages.publish(request, using))
+        return await self.api.call(request, using)
 
-    async def kept(self, key: str | None, before: int | None, limit: int) -> list[EventView]:
-        return [event_view(row) for row in await self._messages.events(self._org, key, before, limit)]
+    async def list_events(
+        self, key: str | None = None, *, before: int | None = None, limit: int = 100
+    ) -> list[EventInfo]:
+        """Events that are kept, the newest first; the next page is `before` the last one's id."""
+        return list(plain(await self.api.call(ListEvents(org=self.org, key=key, before=before, limit=limit))).events)
 
-    async def dead(self, key: str | None, before: int | None, limit: int) -> list[DeadEventView]:
-        return [dead_view(row) for row in await self._messages.dead_events(self._org, key, before, limit)]
+    async def event_key(self, key: str) -> EventKeyInfo:
+        """How many events of a key are kept, and how many were dropped because there were too many."""
+        return await self.api.call(GetEventKey(org=self.org, key=key))
 
-    async def key(self, key: str) -> EventKeyView:
-        row = await self._messages.event_key(self._org, key)
-        return EventKeyView(key=row.key, retained=row.retained, dropped=row.dropped)
+    async def dead_events(
+        self, key: str | None = None, *, before: int | None = None, limit: int = 100
+    ) -> list[EventInfo]:
+        """Events that nobody ever got, the newest first: they expired, or were dropped."""
+        request = ListDeadEvents(org=self.org, key=key, before=before, limit=limit)
+        return list(plain(await self.api.call(request)).events)
 
-    async def replay(self, event_id: int) -> Published:
-        return _published(await self._messages.replay_dead_event(ReplayDeadEvent(org=self._org, event_id=event_id)))
+    async def replay_event(self, event_id: int) -> PublishResult:
+        """Publish a dead event again, with a new number. Raises EventNotFound if it is not dead (any more)."""
+        return await self.api.call(ReplayDeadEvent(org=self.org, event_id=event_id))
 
-    async def remove(self, event_id: int) -> None:
-        await self._messages.remove_event(RemoveEvent(org=self._org, event_id=event_id))
+    async def remove_event(self, event_id: int) -> None:
+        """Remove an event, kept or dead: nobody will get it. Raises EventNotFound if there is none."""
+        await self.api.call(RemoveEvent(org=self.org, event_id=event_id))
 
-    async def waits(self, execution_id: str) -> list[WaitView]:
-        return [wait_view(row) for row in await self._messages.waits(self._org, execution_id)]
+    async def explain_event(self, event_id: int) -> EventExplanation:
+        """Why an event that is kept or dead went to whom it went: every open wait of its key, and what refused it."""
+        return plain(await self.api.call(ExplainEvent(org=self.org, event_id=event_id)))
 
+    async def send_message(
+        self,
+        name: str,
+        correlation_key: str,
+        data: Any = None,
+        *,
+        idempotency_key: str | None = None,
+        expire_after: Duration | None = None,
+    ) -> SendResult:
+        """Give a message to the one who has waited longest for this name and correlation key.
 
-def _published(answer: PublishAnswer) -> Published:
-    return Published(
-        event_id=answer.event_id,
-        delivered=answer.delivered,
-        retained=answer.retained,
-        started=answer.started,
-        done=answer.done,
-        idempotency_key_used=answer.idempotency_key_used,
-        idempotency_key_new=answer.idempotency_key_new,
-    )
+        The answer is true if there was one. Else the message is kept for the first who asks, for as long as events are
+        kept, or for `expire_after`.
+        """
+        request = SendMessage(
+            org=self.org,
+            key=name,
+            correlation=correlation_key,
+            data=encode(data, field="data", limit=self._limit),
+            expire_after_s=_expiry(expire_after),
+            request_id=idempotency_key,
+        )
+        return await self.api.call(request)
 
+    async def broadcast(self, name: str, *, idempotency_key: str | None = None) -> BroadcastResult:
+        """Wake everybody who waits for `name` now, and say how many that were, when all of them have got it.
 
-def event_view(row: PublishedRow) -> EventView:
-    return EventView(
-        id=row.id,
-        key=row.key,
-        data=decode(row.data, field="data"),
-        published_at=instant(row.published_at),
-        expires_at=instant(row.expires_at),
-        delivered=row.delivered,
-        consume_on_read=row.consume,
-        created_before=row.created_before,
-        correlation_key=row.correlation,
-    )
-
-
-def dead_view(row: DeadEvent) -> DeadEventView:
-    return DeadEventView(
-        id=row.id,
-        key=row.key,
-        data=decode(row.data, field="data"),
-        published_at=instant(row.published_at),
-        reason=row.reason,
-        at=instant(row.at),
-        correlation_key=row.correlation,
-    )
+        Nothing is kept for those who come later. With the same `idempotency_key` again it is the same broadcast, and
+        the same answer: also after a crash on the way.
+        """
+        check_name(name, "name")
+        return await self.api.call(ThrowBroadcast(org=self.org, name=name, request_id=idempotency_key))
 
 
-def wait_view(row: SubscriptionRow) -> WaitView:
-    return WaitView(
-        wait_no=row.wait_no if row.promise is None else 0,
-        kind=str(row.kind),
-        key=row.key,
-        since=instant(row.created_at),
-        where=row.where,
-        correlation_key=row.eq_value if row.kind is SubscriptionKind.MESSAGE else None,
-        consume_on_read=row.consume,
-        promise=row.promise,
-    )
+def _expiry(expire_after: Duration | None) -> float | None:
+    return None if expire_after is None else time_limit_s(expire_after, "expire_after")

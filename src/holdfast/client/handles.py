@@ -7,14 +7,15 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 from holdfast.client.calls import NO_VALUE, Call, UpdateHandle, WaitFor, within
-from holdfast.client.events import WaitView
-from holdfast.client.explaining import WaitExplanation, WorkflowExplanation
+from holdfast.client.explaining import WorkflowExplanation
 from holdfast.client.following import outcome_of
 from holdfast.client.mailbox import Mailbox
-from holdfast.client.promises import PromiseView
 from holdfast.client.task_output import TaskOutput, TaskUpdate
 from holdfast.client.views import WorkflowView, result_of, view_of
 from holdfast.contract import executions as ex
+from holdfast.contract.messages import ListPromises, ListWaits, PromiseInfo, WaitInfo
+from holdfast.contract.records import plain
+from holdfast.explaining.events import WaitExplanation, explain_wait
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import Status, TaskRow, TimerRow
 
@@ -215,13 +216,15 @@ class WorkflowHandle:
         """What one of its tasks says, and how it goes, until it has ended; see `Client.follow_task`."""
         return self._client.follow_task(self.id, task_no, after=after, type_hint=type_hint)
 
-    async def promises(self) -> list[PromiseView]:
+    async def promises(self) -> list[PromiseInfo]:
         """Its promises in the order in which they were made, with who settled them."""
-        return await self._client.promises.of(self.id)
+        request = ListPromises(org=self._client.org, workflow_execution_id=self.id)
+        return list(plain(await self._client.api.call(request)).promises)
 
-    async def waits(self) -> list[WaitView]:
+    async def waits(self) -> list[WaitInfo]:
         """The events, messages and broadcasts it waits for, the longest first."""
-        return await self._client.events.waits(self.id)
+        request = ListWaits(org=self._client.org, workflow_execution_id=self.id)
+        return list((await self._client.api.call(request)).waits)
 
     async def explain(self) -> WorkflowExplanation:
         """Why it does not move, or how it ended, and what to do next."""
@@ -230,7 +233,7 @@ class WorkflowHandle:
     async def explain_wait(self, wait_no: int | None = None) -> WaitExplanation:
         """Why a wait has got nothing yet: the events of its key that came nearest, and what refused them. `wait_no` may
         be left out if there is only one wait."""
-        return await self._client.explaining.wait(self.id, wait_no)
+        return plain(await explain_wait(self._client.api, self._client.org, self.id, wait_no))
 
     async def pending_timers(self) -> list[TimerRow]:
         return await self._client.executions.timers(self._client.org, self.id)

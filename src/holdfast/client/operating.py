@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from holdfast.client.explaining import EventExplanation, Explaining, WorkflowExplanation
+from holdfast.client.explaining import Explaining, WorkflowExplanation
 from holdfast.contract.operation import Api
 from holdfast.contract.queues import (
     DrainWorker,
@@ -67,7 +67,3 @@ class Operating:
     async def explain_workflow(self, workflow_execution_id: str) -> WorkflowExplanation:
         """Why an execution does not move, or how it ended, and what to do next."""
         return await self.explaining.workflow(workflow_execution_id)
-
-    async def explain_event(self, event_id: int) -> EventExplanation:
-        """Why an event that is kept or dead went to whom it went: every open wait of its key, and what refused it."""
-        return await self.explaining.event(event_id)

@@ -1,105 +1,168 @@
-"""Promises in the words of an application: settled by id, by name or by token, and looked at.
+"""Promises: settled by id, by name or by token. `Promises` is the part of `Client` that has these calls.
 
 A token is hashed here, and goes no further: what travels, is stored or is written to a log is its hash.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
-from msgspec import structs
+from msgspec import Raw
 
-from holdfast.client.views import instant
-from holdfast.contract.messages import Messages, SettleAnswer, SettlePromise
+from holdfast.contract.failures import REJECTED, Rejection, rejection_of
+from holdfast.contract.messages import (
+    CompleteNamedPromise,
+    CompletePromise,
+    RejectPromise,
+    ResolvePromise,
+    SettledPromise,
+)
+from holdfast.contract.operation import Api, Request
+from holdfast.contract.records import plain
 from holdfast.errors import InvalidRequest
 from holdfast.model.durations import Duration, time_limit_s
 from holdfast.model.failures import failure_of
-from holdfast.model.messages import PromiseRow, PromiseState
-from holdfast.model.payloads import decode, encode
+from holdfast.model.payloads import encode
 from holdfast.model.tokens import token_hash
-from holdfast.model.values import Failure, Settlement
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SettledPromise:
-    """How a promise is settled, by this call or by one before it: then `already_resolved`, and `state`, `value` and
-    `error` are those of the one that was first.
-
-    `idempotency_key_new` is False if the same key had been used for this very call before; the rest is then as it was
-    answered first.
-    """
-
-    promise_id: str
-    state: PromiseState
-    already_resolved: bool
-    value: Any = None
-    error: Failure | None = None
-    idempotency_key_used: bool = False
-    idempotency_key_new: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromiseView:
-    """A promise of an execution. `settled_by` says how it was settled: by its id, name or token, or by an event, with
-    the event's number and the caller's idempotency key."""
-
-    id: str
-    name: str
-    state: PromiseState
-    created_at: datetime
-    value: Any = None
-    error: Failure | None = None
-    event_key: str | None = None
-    settled_at: datetime | None = None
-    settled_by: Settlement | None = None
+from holdfast.model.values import Failure
 
 
 class Promises:
-    """What a client does about promises. See `Client`."""
+    """See the module's text."""
 
-    __slots__ = ("_limit", "_messages", "_org")
+    api: Api
+    org: str
+    _limit: int
 
-    def __init__(self, messages: Messages, org: str, payload_limit: int) -> None:
-        self._messages = messages
-        self._org = org
-        self._limit = payload_limit
-
-    def by_id(self, promise_id: str) -> SettlePromise:
-        return SettlePromise(org=self._org, promise_id=_text(promise_id, "promise_id"))
-
-    def by_name(self, workflow_id: str, name: str) -> SettlePromise:
-        return SettlePromise(org=self._org, workflow_id=_text(workflow_id, "workflow_id"), name=_text(name, "name"))
-
-    def by_token(self, token: str) -> SettlePromise:
-        return SettlePromise(org=self._org, token_hash=token_hash(_text(token, "token")))
-
-    async def settle(
+    async def resolve_promise(
         self,
-        target: SettlePromise,
-        value: Any,
-        error: BaseException | str | None,
+        promise_id: str,
+        value: Any = None,
         *,
-        idempotency_key: str | None,
-        idempotency_key_ttl: Duration | None,
+        idempotency_key: str | None = None,
+        idempotency_key_ttl: Duration | None = None,
         allow_early: bool = False,
         using: Any = None,
     ) -> SettledPromise:
-        if error is not None and value is not None:
-            raise InvalidRequest("a promise is settled with a value or an error, not with both", field="error")
-        request = structs.replace(
-            target,
-            value=encode(value, field="value", limit=self._limit),
-            failure=None if error is None else failure_from(error),
+        """Give a promise its value. The first settlement wins for ever: a later one changes nothing and is answered
+        with the winner's, `already_resolved`.
+
+        Raises PromiseNotFound if its workflow has not made it; with `allow_early` the value is kept for it, for
+        `idempotency_key_ttl`, by default a day. Raises ExecutionClosed if it was not settled before its execution
+        closed, PromiseValueInvalid if the value does not fit the type that the workflow asks for. `using`: as part of
+        your own transaction, see `start_workflow`.
+        """
+        request = ResolvePromise(
+            org=self.org,
+            promise_id=_text(promise_id, "promise_id"),
+            value=self._value(value),
             allow_early=bool(allow_early),
             request_id=idempotency_key,
             ttl_s=ttl_of(idempotency_key_ttl),
         )
-        return settled_promise(await self._messages.settle(request, using))
+        return await self._settled(request, using)
 
-    async def of(self, execution_id: str) -> list[PromiseView]:
-        return [_view(row) for row in await self._messages.promises(self._org, execution_id)]
+    async def reject_promise(
+        self,
+        promise_id: str,
+        error: BaseException | str,
+        *,
+        idempotency_key: str | None = None,
+        idempotency_key_ttl: Duration | None = None,
+        allow_early: bool = False,
+        using: Any = None,
+    ) -> SettledPromise:
+        """As `resolve_promise`, but its workflow gets PromiseRejected with this error at its await."""
+        request = RejectPromise(
+            org=self.org,
+            promise_id=_text(promise_id, "promise_id"),
+            error=_rejection(error),
+            allow_early=bool(allow_early),
+            request_id=idempotency_key,
+            ttl_s=ttl_of(idempotency_key_ttl),
+        )
+        return await self._settled(request, using)
+
+    async def resolve_promise_by_name(
+        self,
+        workflow_id: str,
+        name: str,
+        value: Any = None,
+        *,
+        idempotency_key: str | None = None,
+        idempotency_key_ttl: Duration | None = None,
+        allow_early: bool = False,
+        using: Any = None,
+    ) -> SettledPromise:
+        """As `resolve_promise`, for the promise of this name in the open execution of a workflow id, or in the last
+        one."""
+        request = CompleteNamedPromise(
+            org=self.org,
+            workflow_id=_text(workflow_id, "workflow_id"),
+            name=_text(name, "name"),
+            value=self._value(value),
+            allow_early=bool(allow_early),
+            request_id=idempotency_key,
+            ttl_s=ttl_of(idempotency_key_ttl),
+        )
+        return await self._settled(request, using)
+
+    async def reject_promise_by_name(
+        self,
+        workflow_id: str,
+        name: str,
+        error: BaseException | str,
+        *,
+        idempotency_key: str | None = None,
+        idempotency_key_ttl: Duration | None = None,
+        allow_early: bool = False,
+        using: Any = None,
+    ) -> SettledPromise:
+        """As `reject_promise`, by workflow id and name."""
+        request = CompleteNamedPromise(
+            org=self.org,
+            workflow_id=_text(workflow_id, "workflow_id"),
+            name=_text(name, "name"),
+            error=_rejection(error),
+            allow_early=bool(allow_early),
+            request_id=idempotency_key,
+            ttl_s=ttl_of(idempotency_key_ttl),
+        )
+        return await self._settled(request, using)
+
+    async def complete_promise(
+        self,
+        token: str,
+        value: Any = None,
+        *,
+        error: BaseException | str | None = None,
+        idempotency_key: str | None = None,
+        idempotency_key_ttl: Duration | None = None,
+        using: Any = None,
+    ) -> SettledPromise:
+        """Settle what a token stands for: a promise, or an attempt of a task that called `complete_later()`.
+
+        A task whose attempt fails with `error` is tried again, unless that is NonRetryable or its policy says no.
+        Raises PromiseNotFound for a token that stands for nothing here, StaleAttempt if the attempt is over,
+        PromiseValueInvalid if the value does not fit the promise's type.
+        """
+        if error is not None and value is not None:
+            raise InvalidRequest("a promise is settled with a value or an error, not with both", field="error")
+        request = CompletePromise(
+            org=self.org,
+            token_hash=token_hash(_text(token, "token")),
+            value=self._value(value),
+            error=None if error is None else _rejection(error),
+            request_id=idempotency_key,
+            ttl_s=ttl_of(idempotency_key_ttl),
+        )
+        return await self._settled(request, using)
+
+    async def _settled(self, request: Request[SettledPromise], using: Any) -> SettledPromise:
+        return plain(await self.api.call(request, using))
+
+    def _value(self, value: Any) -> Raw:
+        return encode(value, field="value", limit=self._limit)
 
 
 def key_of(idempotency_key: str | None, request_id: str | None) -> str | None:
@@ -119,7 +182,11 @@ def _text(given: object, field: str) -> str:
     return given
 
 
-def failure_from(error: BaseException | str, text_type: str = "PromiseRejected") -> Failure:
+def _rejection(error: BaseException | str) -> Rejection:
+    return rejection_of(failure_from(error))
+
+
+def failure_from(error: BaseException | str, text_type: str = REJECTED) -> Failure:
     """The durable form of what a caller gives as an error; `text_type` is the type of a text alone."""
     given: object = error
     if isinstance(given, str):
@@ -127,29 +194,3 @@ def failure_from(error: BaseException | str, text_type: str = "PromiseRejected")
     if not isinstance(given, BaseException):
         raise InvalidRequest(f"error must be an exception or a text, not {type(given).__name__}", field="error")
     return failure_of(given)
-
-
-def settled_promise(answer: SettleAnswer) -> SettledPromise:
-    return SettledPromise(
-        promise_id=answer.promise_id,
-        state=answer.state,
-        already_resolved=answer.already_resolved,
-        value=decode(answer.value, field="value"),
-        error=answer.failure,
-        idempotency_key_used=answer.idempotency_key_used,
-        idempotency_key_new=answer.idempotency_key_new,
-    )
-
-
-def _view(row: PromiseRow) -> PromiseView:
-    return PromiseView(
-        id=row.id,
-        name=row.name,
-        state=row.state,
-        created_at=instant(row.created_at),
-        value=decode(row.value, field="value"),
-        error=row.failure,
-        event_key=row.event_key,
-        settled_at=None if row.settled_at is None else instant(row.settled_at),
-        settled_by=row.settled_by,
-    )

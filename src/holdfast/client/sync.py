@@ -9,24 +9,33 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from holdfast.client.broadcasts import Broadcast, MessageSent
 from holdfast.client.calls import NO_VALUE, Call, UpdateHandle, WaitFor
 from holdfast.client.client import Client
-from holdfast.client.events import DeadEventView, EventKeyView, EventView, Published, WaitView
-from holdfast.client.explaining import EventExplanation, WaitExplanation, WorkflowExplanation
+from holdfast.client.explaining import WorkflowExplanation
 from holdfast.client.handles import WorkflowHandle
 from holdfast.client.mailbox import DeadLetter, Mailbox
 from holdfast.client.options import Workflow
 from holdfast.client.portal import Face
-from holdfast.client.promises import PromiseView, SettledPromise
 from holdfast.client.task_output import TaskOutput, TaskUpdate
 from holdfast.client.tasks import AnyTask, TaskHandle
 from holdfast.client.views import WorkflowPage, WorkflowView
 from holdfast.contract import executions as ex
 from holdfast.contract import tasks as tk
 from holdfast.contract.calls import UpdateStatus
+from holdfast.contract.explanations import EventExplanation
+from holdfast.contract.messages import (
+    BroadcastResult,
+    EventInfo,
+    EventKeyInfo,
+    PromiseInfo,
+    PublishResult,
+    SendResult,
+    SettledPromise,
+    WaitInfo,
+)
 from holdfast.contract.operation import Api
 from holdfast.contract.queues import QueueInfo, WorkerInfo
+from holdfast.explaining.events import WaitExplanation
 from holdfast.model.durations import Duration
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import Status, TaskRow, TimerRow
@@ -209,219 +218,6 @@ class SyncClient(Face[Client]):
             wait_for=wait_for,
             timeout=timeout,
             type_hint=type_hint,
-        )
-
-    def resolve_promise(
-        self,
-        promise_id: str,
-        value: Any = None,
-        *,
-        idempotency_key: str | None = None,
-        idempotency_key_ttl: Duration | None = None,
-        allow_early: bool = False,
-        using: Any = None,
-    ) -> SettledPromise:
-        """Give a promise its value. The first settlement wins for ever: a later one changes nothing and is answered
-        with the winner's, `already_resolved`.
-
-        Raises PromiseNotFound if its workflow has not made it; with `allow_early` the value is kept for it, for
-        `idempotency_key_ttl`, by default a day. Raises ExecutionClosed if it was not settled before its execution
-        closed, PromiseValueInvalid if the value does not fit the type that the workflow asks for. `using`: as part of
-        your own transaction, see `start_workflow`.
-        """
-        return self._portal.call_using(
-            using,
-            self._wrapped.resolve_promise,
-            promise_id,
-            value,
-            idempotency_key=idempotency_key,
-            idempotency_key_ttl=idempotency_key_ttl,
-            allow_early=allow_early,
-            using=using,
-        )
-
-    def reject_promise(
-        self,
-        promise_id: str,
-        error: BaseException | str,
-        *,
-        idempotency_key: str | None = None,
-        idempotency_key_ttl: Duration | None = None,
-        allow_early: bool = False,
-        using: Any = None,
-    ) -> SettledPromise:
-        """As `resolve_promise`, but its workflow gets PromiseRejected with this error at its await."""
-        return self._portal.call_using(
-            using,
-            self._wrapped.reject_promise,
-            promise_id,
-            error,
-            idempotency_key=idempotency_key,
-            idempotency_key_ttl=idempotency_key_ttl,
-            allow_early=allow_early,
-            using=using,
-        )
-
-    def resolve_promise_by_name(
-        self,
-        workflow_id: str,
-        name: str,
-        value: Any = None,
-        *,
-        idempotency_key: str | None = None,
-        idempotency_key_ttl: Duration | None = None,
-        allow_early: bool = False,
-        using: Any = None,
-    ) -> SettledPromise:
-        """As `resolve_promise`, for the promise of this name in the open execution of a workflow id, or in the last
-        one.
-        """
-        return self._portal.call_using(
-            using,
-            self._wrapped.resolve_promise_by_name,
-            workflow_id,
-            name,
-            value,
-            idempotency_key=idempotency_key,
-            idempotency_key_ttl=idempotency_key_ttl,
-            allow_early=allow_early,
-            using=using,
-        )
-
-    def reject_promise_by_name(
-        self,
-        workflow_id: str,
-        name: str,
-        error: BaseException | str,
-        *,
-        idempotency_key: str | None = None,
-        idempotency_key_ttl: Duration | None = None,
-        allow_early: bool = False,
-        using: Any = None,
-    ) -> SettledPromise:
-        """As `reject_promise`, by workflow id and name."""
-        return self._portal.call_using(
-            using,
-            self._wrapped.reject_promise_by_name,
-            workflow_id,
-            name,
-            error,
-            idempotency_key=idempotency_key,
-            idempotency_key_ttl=idempotency_key_ttl,
-            allow_early=allow_early,
-            using=using,
-        )
-
-    def complete_promise(
-        self,
-        token: str,
-        value: Any = None,
-        *,
-        error: BaseException | str | None = None,
-        idempotency_key: str | None = None,
-        idempotency_key_ttl: Duration | None = None,
-        using: Any = None,
-    ) -> SettledPromise:
-        """Settle what a token stands for: a promise, or an attempt of a task that called `complete_later()`.
-
-        A task whose attempt fails with `error` is tried again, unless that is NonRetryable or its policy says no.
-        Raises PromiseNotFound for a token that stands for nothing here, StaleAttempt if the attempt is over,
-        PromiseValueInvalid if the value does not fit the promise's type.
-        """
-        return self._portal.call_using(
-            using,
-            self._wrapped.complete_promise,
-            token,
-            value,
-            error=error,
-            idempotency_key=idempotency_key,
-            idempotency_key_ttl=idempotency_key_ttl,
-            using=using,
-        )
-
-    def publish_event(
-        self,
-        key: str,
-        data: Any = None,
-        *,
-        idempotency_key: str | None = None,
-        idempotency_key_ttl: Duration | None = None,
-        expire_after: Duration | None = None,
-        delivery: Delivery | str = Delivery.WAITERS_AND_FUTURE,
-        consume_on_read: bool = False,
-        using: Any = None,
-    ) -> Published:
-        """Publish an event: to every wait for its key whose filter it satisfies, and to the workflows it starts.
-
-        It is kept until `expire_after`, by default a week, has passed, for waits that look back; not at all with
-        delivery="waiters", and with "created_before" for executions that had begun before it. With `consume_on_read`
-        only one gets it: the one that has waited longest, or the first who looks back. The same `idempotency_key` again
-        is the same event. `using`: as part of your own transaction, see `start_workflow`.
-        """
-        return self._portal.call_using(
-            using,
-            self._wrapped.publish_event,
-            key,
-            data,
-            idempotency_key=idempotency_key,
-            idempotency_key_ttl=idempotency_key_ttl,
-            expire_after=expire_after,
-            delivery=delivery,
-            consume_on_read=consume_on_read,
-            using=using,
-        )
-
-    def list_events(self, key: str | None = None, *, before: int | None = None, limit: int = 100) -> list[EventView]:
-        """Events that are kept, the newest first; the next page is `before` the last one's id."""
-        return self._portal.call(self._wrapped.list_events, key, before=before, limit=limit)
-
-    def event_key(self, key: str) -> EventKeyView:
-        """How many events of a key are kept, and how many were dropped because there were too many."""
-        return self._portal.call(self._wrapped.event_key, key)
-
-    def dead_events(
-        self, key: str | None = None, *, before: int | None = None, limit: int = 100
-    ) -> list[DeadEventView]:
-        """Events that nobody ever got, the newest first: they expired, or were dropped."""
-        return self._portal.call(self._wrapped.dead_events, key, before=before, limit=limit)
-
-    def replay_event(self, event_id: int) -> Published:
-        """Publish a dead event again, with a new number. Raises EventNotFound if it is not dead (any more)."""
-        return self._portal.call(self._wrapped.replay_event, event_id)
-
-    def remove_event(self, event_id: int) -> None:
-        """Remove an event, kept or dead: nobody will get it. Raises EventNotFound if there is none."""
-        return self._portal.call(self._wrapped.remove_event, event_id)
-
-    def broadcast(self, name: str, *, idempotency_key: str | None = None) -> Broadcast:
-        """Wake everybody who waits for `name` now, and say how many that were, when all of them have got it.
-
-        Nothing is kept for those who come later. With the same `idempotency_key` again it is the same broadcast, and
-        the same answer: also after a crash on the way.
-        """
-        return self._portal.call(self._wrapped.broadcast, name, idempotency_key=idempotency_key)
-
-    def send_message(
-        self,
-        name: str,
-        correlation_key: str,
-        data: Any = None,
-        *,
-        idempotency_key: str | None = None,
-        expire_after: Duration | None = None,
-    ) -> MessageSent:
-        """Give a message to the one who has waited longest for this name and correlation key.
-
-        The answer is true if there was one. Else the message is kept for the first who asks, for as long as events are
-        kept, or for `expire_after`.
-        """
-        return self._portal.call(
-            self._wrapped.send_message,
-            name,
-            correlation_key,
-            data,
-            idempotency_key=idempotency_key,
-            expire_after=expire_after,
         )
 
     def workflow(self, workflow_execution_id: str, workflow: Workflow | None = None) -> SyncWorkflowHandle:
@@ -651,6 +447,221 @@ class SyncClient(Face[Client]):
         """All standalone tasks that match, page by page."""
         return self._portal.iterate(self._wrapped.iter_tasks(**filters))
 
+    def resolve_promise(
+        self,
+        promise_id: str,
+        value: Any = None,
+        *,
+        idempotency_key: str | None = None,
+        idempotency_key_ttl: Duration | None = None,
+        allow_early: bool = False,
+        using: Any = None,
+    ) -> SettledPromise:
+        """Give a promise its value. The first settlement wins for ever: a later one changes nothing and is answered
+        with the winner's, `already_resolved`.
+
+        Raises PromiseNotFound if its workflow has not made it; with `allow_early` the value is kept for it, for
+        `idempotency_key_ttl`, by default a day. Raises ExecutionClosed if it was not settled before its execution
+        closed, PromiseValueInvalid if the value does not fit the type that the workflow asks for. `using`: as part of
+        your own transaction, see `start_workflow`.
+        """
+        return self._portal.call_using(
+            using,
+            self._wrapped.resolve_promise,
+            promise_id,
+            value,
+            idempotency_key=idempotency_key,
+            idempotency_key_ttl=idempotency_key_ttl,
+            allow_early=allow_early,
+            using=using,
+        )
+
+    def reject_promise(
+        self,
+        promise_id: str,
+        error: BaseException | str,
+        *,
+        idempotency_key: str | None = None,
+        idempotency_key_ttl: Duration | None = None,
+        allow_early: bool = False,
+        using: Any = None,
+    ) -> SettledPromise:
+        """As `resolve_promise`, but its workflow gets PromiseRejected with this error at its await."""
+        return self._portal.call_using(
+            using,
+            self._wrapped.reject_promise,
+            promise_id,
+            error,
+            idempotency_key=idempotency_key,
+            idempotency_key_ttl=idempotency_key_ttl,
+            allow_early=allow_early,
+            using=using,
+        )
+
+    def resolve_promise_by_name(
+        self,
+        workflow_id: str,
+        name: str,
+        value: Any = None,
+        *,
+        idempotency_key: str | None = None,
+        idempotency_key_ttl: Duration | None = None,
+        allow_early: bool = False,
+        using: Any = None,
+    ) -> SettledPromise:
+        """As `resolve_promise`, for the promise of this name in the open execution of a workflow id, or in the last
+        one.
+        """
+        return self._portal.call_using(
+            using,
+            self._wrapped.resolve_promise_by_name,
+            workflow_id,
+            name,
+            value,
+            idempotency_key=idempotency_key,
+            idempotency_key_ttl=idempotency_key_ttl,
+            allow_early=allow_early,
+            using=using,
+        )
+
+    def reject_promise_by_name(
+        self,
+        workflow_id: str,
+        name: str,
+        error: BaseException | str,
+        *,
+        idempotency_key: str | None = None,
+        idempotency_key_ttl: Duration | None = None,
+        allow_early: bool = False,
+        using: Any = None,
+    ) -> SettledPromise:
+        """As `reject_promise`, by workflow id and name."""
+        return self._portal.call_using(
+            using,
+            self._wrapped.reject_promise_by_name,
+            workflow_id,
+            name,
+            error,
+            idempotency_key=idempotency_key,
+            idempotency_key_ttl=idempotency_key_ttl,
+            allow_early=allow_early,
+            using=using,
+        )
+
+    def complete_promise(
+        self,
+        token: str,
+        value: Any = None,
+        *,
+        error: BaseException | str | None = None,
+        idempotency_key: str | None = None,
+        idempotency_key_ttl: Duration | None = None,
+        using: Any = None,
+    ) -> SettledPromise:
+        """Settle what a token stands for: a promise, or an attempt of a task that called `complete_later()`.
+
+        A task whose attempt fails with `error` is tried again, unless that is NonRetryable or its policy says no.
+        Raises PromiseNotFound for a token that stands for nothing here, StaleAttempt if the attempt is over,
+        PromiseValueInvalid if the value does not fit the promise's type.
+        """
+        return self._portal.call_using(
+            using,
+            self._wrapped.complete_promise,
+            token,
+            value,
+            error=error,
+            idempotency_key=idempotency_key,
+            idempotency_key_ttl=idempotency_key_ttl,
+            using=using,
+        )
+
+    def publish_event(
+        self,
+        key: str,
+        data: Any = None,
+        *,
+        idempotency_key: str | None = None,
+        idempotency_key_ttl: Duration | None = None,
+        expire_after: Duration | None = None,
+        delivery: Delivery | str = Delivery.WAITERS_AND_FUTURE,
+        consume_on_read: bool = False,
+        using: Any = None,
+    ) -> PublishResult:
+        """Publish an event: to every wait for its key whose filter it satisfies, and to the workflows it starts.
+
+        It is kept until `expire_after`, by default a week, has passed, for waits that look back; not at all with
+        delivery="waiters", and with "created_before" for executions that had begun before it. With `consume_on_read`
+        only one gets it: the one that has waited longest, or the first who looks back. The same `idempotency_key` again
+        is the same event. `using`: as part of your own transaction, see `start_workflow`.
+        """
+        return self._portal.call_using(
+            using,
+            self._wrapped.publish_event,
+            key,
+            data,
+            idempotency_key=idempotency_key,
+            idempotency_key_ttl=idempotency_key_ttl,
+            expire_after=expire_after,
+            delivery=delivery,
+            consume_on_read=consume_on_read,
+            using=using,
+        )
+
+    def list_events(self, key: str | None = None, *, before: int | None = None, limit: int = 100) -> list[EventInfo]:
+        """Events that are kept, the newest first; the next page is `before` the last one's id."""
+        return self._portal.call(self._wrapped.list_events, key, before=before, limit=limit)
+
+    def event_key(self, key: str) -> EventKeyInfo:
+        """How many events of a key are kept, and how many were dropped because there were too many."""
+        return self._portal.call(self._wrapped.event_key, key)
+
+    def dead_events(self, key: str | None = None, *, before: int | None = None, limit: int = 100) -> list[EventInfo]:
+        """Events that nobody ever got, the newest first: they expired, or were dropped."""
+        return self._portal.call(self._wrapped.dead_events, key, before=before, limit=limit)
+
+    def replay_event(self, event_id: int) -> PublishResult:
+        """Publish a dead event again, with a new number. Raises EventNotFound if it is not dead (any more)."""
+        return self._portal.call(self._wrapped.replay_event, event_id)
+
+    def remove_event(self, event_id: int) -> None:
+        """Remove an event, kept or dead: nobody will get it. Raises EventNotFound if there is none."""
+        return self._portal.call(self._wrapped.remove_event, event_id)
+
+    def explain_event(self, event_id: int) -> EventExplanation:
+        """Why an event that is kept or dead went to whom it went: every open wait of its key, and what refused it."""
+        return self._portal.call(self._wrapped.explain_event, event_id)
+
+    def send_message(
+        self,
+        name: str,
+        correlation_key: str,
+        data: Any = None,
+        *,
+        idempotency_key: str | None = None,
+        expire_after: Duration | None = None,
+    ) -> SendResult:
+        """Give a message to the one who has waited longest for this name and correlation key.
+
+        The answer is true if there was one. Else the message is kept for the first who asks, for as long as events are
+        kept, or for `expire_after`.
+        """
+        return self._portal.call(
+            self._wrapped.send_message,
+            name,
+            correlation_key,
+            data,
+            idempotency_key=idempotency_key,
+            expire_after=expire_after,
+        )
+
+    def broadcast(self, name: str, *, idempotency_key: str | None = None) -> BroadcastResult:
+        """Wake everybody who waits for `name` now, and say how many that were, when all of them have got it.
+
+        Nothing is kept for those who come later. With the same `idempotency_key` again it is the same broadcast, and
+        the same answer: also after a crash on the way.
+        """
+        return self._portal.call(self._wrapped.broadcast, name, idempotency_key=idempotency_key)
+
     def list_queues(self, *, limit: int = 1000) -> list[QueueInfo]:
         """Queues in which something waits for a worker, and those that are paused, by name."""
         return self._portal.call(self._wrapped.list_queues, limit=limit)
@@ -691,10 +702,6 @@ class SyncClient(Face[Client]):
     def explain_workflow(self, workflow_execution_id: str) -> WorkflowExplanation:
         """Why an execution does not move, or how it ended, and what to do next."""
         return self._portal.call(self._wrapped.explain_workflow, workflow_execution_id)
-
-    def explain_event(self, event_id: int) -> EventExplanation:
-        """Why an event that is kept or dead went to whom it went: every open wait of its key, and what refused it."""
-        return self._portal.call(self._wrapped.explain_event, event_id)
 
     def task_output(
         self, workflow_execution_id: str, task_no: int, *, after: int = 0, limit: int = 100, type_hint: Any = Any
@@ -997,11 +1004,11 @@ class SyncWorkflowHandle(Face[WorkflowHandle]):
         """What one of its tasks says, and how it goes, until it has ended; see `Client.follow_task`."""
         return self._portal.iterate(self._wrapped.follow_task(task_no, after=after, type_hint=type_hint))
 
-    def promises(self) -> list[PromiseView]:
+    def promises(self) -> list[PromiseInfo]:
         """Its promises in the order in which they were made, with who settled them."""
         return self._portal.call(self._wrapped.promises)
 
-    def waits(self) -> list[WaitView]:
+    def waits(self) -> list[WaitInfo]:
         """The events, messages and broadcasts it waits for, the longest first."""
         return self._portal.call(self._wrapped.waits)
 

@@ -9,11 +9,12 @@ from typing import Any
 
 from holdfast import errors
 from holdfast.client.options import beginning_at, choice, statuses, tags
-from holdfast.client.promises import SettledPromise, failure_from, key_of, settled_promise, ttl_of
+from holdfast.client.promises import failure_from, key_of, ttl_of
 from holdfast.client.task_output import TaskOutput, TaskOutputs, TaskUpdate
 from holdfast.contract import tasks as tk
 from holdfast.contract.failures import rejection_of
 from holdfast.contract.fields import FOREVER
+from holdfast.contract.messages import SettledPromise
 from holdfast.contract.operation import Api
 from holdfast.contract.records import plain
 from holdfast.model.durations import Duration, task_timeouts
@@ -128,7 +129,7 @@ class TaskHandle:
             request_id=idempotency_key,
             ttl_s=ttl_of(idempotency_key_ttl),
         )
-        return settled_promise(await self._client.api.call(request))
+        return plain(await self._client.api.call(request))
 
     async def fail(
         self,
@@ -146,7 +147,7 @@ class TaskHandle:
             request_id=idempotency_key,
             ttl_s=ttl_of(idempotency_key_ttl),
         )
-        return settled_promise(await self._client.api.call(request))
+        return plain(await self._client.api.call(request))
 
 
 class StandaloneTasks(TaskOutputs):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, Self
 
 import msgspec
 
-from holdfast.expressions import Finding as FilterPart
+from holdfast.contract.fields import Number
+from holdfast.contract.messages import EVENT, EVENTS_TAG, EventInfo, WaitInfo
+from holdfast.contract.operation import GET, Record, Request, operation
 from holdfast.model.executions import Execution
-from holdfast.model.messages import DeadEvent, PublishedRow, SubscriptionRow
+from holdfast.model.keys import Role
 
 
 class Level(StrEnum):
@@ -19,13 +21,17 @@ class Level(StrEnum):
     BAD = "bad"
 
 
-class Finding(msgspec.Struct, frozen=True):
-    """One thing that was found, and what to do about it. `code` is stable: for programs."""
+class Finding(Record, frozen=True, kw_only=True):
+    """One thing that was found, and what to do next. `code` is stable: for programs; the texts are for people."""
 
     level: Level
+    code: str
     text: str
     next: str = ""
-    code: str = ""
+
+    @classmethod
+    def of(cls, level: Level, text: str, next: str = "", code: str = "") -> Self:
+        return cls(level=level, code=code, text=text, next=next)
 
 
 class ExecutionExplained(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,29 +41,65 @@ class ExecutionExplained(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
 
 
-class ConsideredWait(msgspec.Struct, frozen=True, kw_only=True):
+class Fact(Record, frozen=True, kw_only=True):
+    """What a part of a filter looked at."""
+
+    name: str
+    value: str
+
+
+class FilterPart(Record, frozen=True, kw_only=True):
+    """One part of a filter: its text, and whether it was `true`, `false` or an `error`."""
+
+    source: str
+    outcome: str
+    error: str = ""
+    facts: tuple[Fact, ...] = ()
+
+
+class ConsideredWait(Record, frozen=True, kw_only=True):
     """A wait that an event was held against. `reason` says what refused it, or why it has not got it all the same;
     `parts` are those of its filter with what they saw."""
 
-    wait: SubscriptionRow
+    wait: WaitInfo
     satisfied: bool
     reason: str
     parts: tuple[FilterPart, ...] = ()
 
 
-class EventExplained(msgspec.Struct, frozen=True, kw_only=True):
-    """An event, and the open waits of its key. `more`: there are more than are shown."""
+class EventExplanation(Record, frozen=True, kw_only=True):
+    """An event, and every open wait of its key with the reason why it has not got it. `more`: there are more waits than
+    are shown."""
 
-    event: PublishedRow | DeadEvent
+    event: EventInfo
     waits: tuple[ConsideredWait, ...]
     more: bool = False
+
+    def __str__(self) -> str:
+        told = [f"event {self.event.id} of key {self.event.key!r}: {_state(self.event)}"]
+        told += [
+            f"  wait {each.wait.wait_no} of {each.wait.workflow_execution_id}: {each.reason}" for each in self.waits
+        ]
+        if not self.waits:
+            told.append("  nobody waits for this key")
+        return "\n".join(told)
+
+
+def _state(event: EventInfo) -> str:
+    if event.dead:
+        return f"dead ({event.reason}), nobody got it"
+    kept = "" if event.expires_at is None else f" until {event.expires_at.isoformat()}"
+    return f"kept{kept}, {event.delivered} got it"
+
+
+@operation("explain_event", GET, f"{EVENT}/explanation", Role.READER, tag=EVENTS_TAG)
+class ExplainEvent(Request[EventExplanation], frozen=True, kw_only=True):
+    """Why an event went to whom it went: every open wait of its key, and what refused it."""
+
+    event_id: Number
 
 
 class Explanations(Protocol):
     def execution(self, org: str, execution_id: str) -> Awaitable[ExecutionExplained]:
         """Why an execution does not move, or how it ended. Raises ExecutionNotFound."""
-        ...
-
-    def event(self, org: str, event_id: int) -> Awaitable[EventExplained]:
-        """Why an event that is kept or dead went to whom it went. Raises EventNotFound."""
         ...

@@ -143,6 +143,16 @@ def check(request: msgspec.Struct, limits: Limits) -> None:
             run(value, name, limits)
 
 
+def large_payloads(request: msgspec.Struct, limits: Limits) -> list[tuple[str, int]]:
+    """Names and sizes of payloads that are allowed, but better stored elsewhere."""
+    found = []
+    for field, name, run, _ in _CHECKS.get(type(request), ()):
+        value = getattr(request, field) if run is check_payload else None
+        if isinstance(value, Raw) and len(memoryview(value)) > limits.payload_warning_bytes:
+            found.append((name, len(memoryview(value))))
+    return found
+
+
 def _checks_of(kind: type[msgspec.Struct]) -> list[FieldCheck]:
     found = []
     for field in msgspec.structs.fields(kind):

@@ -32,7 +32,7 @@ from holdfast.contract.fields import (
     named,
     null,
 )
-from holdfast.contract.messages import SettleAnswer
+from holdfast.contract.messages import SettledPromise
 from holdfast.contract.operation import GET, POST, TASK, TASKS, Record, Request, operation, public_names
 from holdfast.errors import InvalidDuration, InvalidRequest
 from holdfast.model.executions import Status
@@ -284,7 +284,7 @@ class GetTaskResult(Request[TaskResult], frozen=True, kw_only=True, rename=_ONE)
     payload=True,
     example={"result": {"paid": True}, "request_id": "call-1"},
 )
-class CompleteTask(Request[SettleAnswer], frozen=True, kw_only=True, rename=_ONE):
+class CompleteTask(Request[SettledPromise], frozen=True, kw_only=True, rename=_ONE):
     """Give the result of an attempt that was left to somebody else."""
 
     task_id: Name
@@ -302,7 +302,7 @@ class CompleteTask(Request[SettleAnswer], frozen=True, kw_only=True, rename=_ONE
     payload=True,
     example={"error": "the bank has refused"},
 )
-class FailTask(Request[SettleAnswer], frozen=True, kw_only=True, rename=_ONE):
+class FailTask(Request[SettledPromise], frozen=True, kw_only=True, rename=_ONE):
     """Fail an attempt that was left to somebody else.
 
     It is tried again, unless the error is `non_retryable` or its policy says no.

@@ -7,11 +7,12 @@ it needs. A request is checked (`contract.fields.check`) before either sees it.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import Any, Final, TypeVar
 
 from holdfast.config import Limits
-from holdfast.contract.fields import check
+from holdfast.contract.fields import check, large_payloads
 from holdfast.contract.operation import Request
 from holdfast.engine.operation import Operation
 from holdfast.errors import Unsupported
@@ -25,6 +26,7 @@ Run = Callable[[Operation[Any, Any], Any], Awaitable[Any]]
 
 DECIDED: Final[dict[RequestType, type[Operation[Any, Any]]]] = {}
 _MARK: Final = "_answers"
+log = logging.getLogger("holdfast.engine")
 
 
 def decides(*requests: RequestType) -> Callable[[Deciding], Deciding]:
@@ -60,6 +62,10 @@ class LocalApi:
 
     def call(self, request: Request[A], using: Any = None) -> Awaitable[A]:
         check(request, self._limits)
+        for name, size in large_payloads(request, self._limits):
+            log.warning(
+                "%s has %d bytes: everything that reads this history carries it; better store it elsewhere", name, size
+            )
         answer: Awaitable[A] = self._handler(request)(request, using)
         return answer
 

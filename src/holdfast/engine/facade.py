@@ -28,14 +28,17 @@ from holdfast.engine.desk import Desk
 from holdfast.engine.executions.redeliver import Redeliver
 from holdfast.engine.executions.remove_dead_letter import Remove
 from holdfast.engine.executions.update import Update
+from holdfast.engine.explanations import Explanations
 from holdfast.engine.feeds import LocalFeeds
 from holdfast.engine.joining import Joins
 from holdfast.engine.keys import Keys
 from holdfast.engine.leftovers import Portions
 from holdfast.engine.mailboxes import Mailboxes
-from holdfast.engine.message_facade import LocalMessages
+from holdfast.engine.messages.broadcast import Broadcasts
+from holdfast.engine.messages.reads import Messages
 from holdfast.engine.operation import Operation
 from holdfast.engine.outcomes import Outcomes
+from holdfast.engine.promises.settle import Promises
 from holdfast.engine.queries import Queries, check_as_of
 from holdfast.engine.queues import Queues
 from holdfast.engine.rebuilds import Rebuilds
@@ -96,7 +99,9 @@ class LocalEngine:
         self.queries = Queries(self.desk, self.queue.entropy)
         self.executions = LocalExecutions(self)
         self.workers = LocalWorkers(self)
-        self.messages = LocalMessages(self)
+        self.messages = Messages(store, self.queue, self.executions.get)
+        self.promises = Promises(self.run)
+        self.broadcasts = Broadcasts(store, self.queue)
         self.keys = Keys(store, self.queue, secret)
         self.deleting = Deleting(store, self.queue, lambda: self.keys.chain)
         self.tasks = StandaloneTasks(
@@ -114,9 +119,19 @@ class LocalEngine:
         self.queues = Queues(store, self.queue, self.desk, lambda: self.keys.chain, self.upkeep.claim)
         starts = Starts(self.run, config.limits, lambda: self.tracing)
         rebuilds = Rebuilds(store, self.queue, secret)
-        self.api = LocalApi(
-            self.run, config.limits, (self.queues, self.keys, self.tasks, self.feeds.tasks, starts, rebuilds)
+        nouns = (
+            self.queues,
+            self.keys,
+            self.tasks,
+            self.feeds.tasks,
+            starts,
+            rebuilds,
+            self.messages,
+            self.promises,
+            self.broadcasts,
+            Explanations(lambda: self.api),
         )
+        self.api: LocalApi = LocalApi(self.run, config.limits, nouns)
         self.loop: asyncio.AbstractEventLoop | None = None
         self.tracing: Tracing | None = None
 
@@ -133,7 +148,7 @@ class LocalEngine:
         await self.store.close()
         self.queue.stop()
         self.outcomes.stop(EngineStopped())
-        await self.messages.stop()
+        await self.broadcasts.stop()
         self.updates.stop(EngineStopped())
         self.feeds.stop(EngineStopped())
         self.queries.stop()
@@ -164,7 +179,7 @@ class LocalEngine:
         self.feeds.committed(effects.appended, effects.orgs)
         self.feeds.tasks.committed(effects.changes)
         if effects.delivered:
-            self.messages.deliveries.done(effects.delivered)
+            self.broadcasts.deliveries.done(effects.delivered)
         self.upkeep.after_commit(effects.due_at)
 
     def went_back(self) -> None:
@@ -414,7 +429,7 @@ class LocalUpkeep:
         await self._check_outcomes()
         await self._engine.updates.look_around()
         await self._engine.feeds.look_around()
-        await self._engine.messages.look_around()
+        await self._engine.broadcasts.look_around()
         self._looking = False
         return True
 

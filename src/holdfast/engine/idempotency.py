@@ -34,7 +34,7 @@ def decide_once(operation: Operation[Any, Any], ws: Workspace) -> Any:
     request = operation.request
     key = (request.org, request.request_id)
     assert operation.ANSWER is not None, "only operations with an answer type take request ids"
-    fingerprint = fingerprint_of(request)
+    fingerprint = fingerprint_of(request, operation.KNOWN_AS)
     known = ws.get(RequestRow, key)
     if known is not None and counts(ws, known):
         if known.fingerprint != fingerprint:
@@ -42,10 +42,20 @@ def decide_once(operation: Operation[Any, Any], ws: Workspace) -> Any:
                 f"idempotency key {request.request_id!r} was used for another request: send a new one",
                 request_id=request.request_id,
             )
-        return _marked(msgspec.json.decode(known.answer, type=operation.ANSWER), new=False)
+        return _marked(_first_answer(known.answer, operation.ANSWER), new=False)
     answer = _marked(operation.decide(ws), new=True)
     _remember(ws, operation, answer, fingerprint)
     return answer
+
+
+def _first_answer(stored: bytes, kind: type[Any]) -> Any:
+    """What was answered first; payloads byte for byte."""
+    answer = msgspec.json.decode(stored, type=kind)
+    payloads = {field.name: field.encode_name for field in structs.fields(kind) if field.type is Any}
+    if not payloads:
+        return answer
+    raw = msgspec.json.decode(stored, type=dict[str, Raw])
+    return structs.replace(answer, **{name: raw[key] for name, key in payloads.items() if key in raw})
 
 
 def _remember(ws: Workspace, operation: Operation[Any, Any], answer: Any, fingerprint: str) -> None:
@@ -68,10 +78,11 @@ def _remember(ws: Workspace, operation: Operation[Any, Any], answer: Any, finger
     )
 
 
-def fingerprint_of(request: Any) -> str:
+def fingerprint_of(request: Any, known_as: str = "") -> str:
     """What a request asks for. How long its key counts is not part of it, nor is the order of keys in a payload.
 
-    Fields that have their default are left out, so that a field which a later version adds changes nothing.
+    Fields that have their default are left out, so that a field which a later version adds changes nothing. `known_as`
+    stands in for the name of the request's type.
     """
     content: dict[str, Any] = {}
     for name, default in _content_fields(type(request)):
@@ -86,7 +97,7 @@ def fingerprint_of(request: Any) -> str:
     remembered = getattr(request, "remembered", None)
     if remembered is not None:
         content = remembered(content)
-    return sha256(type(request).__name__.encode() + _encode(content)).hexdigest()
+    return sha256((known_as or type(request).__name__).encode() + _encode(content)).hexdigest()
 
 
 def _content(value: Any) -> Any:

@@ -16,7 +16,7 @@ from holdfast.contract.upkeep import DueWork
 from holdfast.contract.workers import TaskWork, TurnWork
 from holdfast.engine.leftovers import Portions
 from holdfast.engine.messages.broadcast import Broadcast
-from holdfast.engine.messages.publish import Publish
+from holdfast.engine.messages.publish import Publish, Send
 from holdfast.engine.tasks.complete import Complete as CompleteTask
 from holdfast.engine.tasks.defer import Defer
 from holdfast.engine.tasks.fail import Fail
@@ -31,7 +31,7 @@ from holdfast.telemetry.traces import Tracing
 
 REMEMBERED_SIGNALS = 10_000
 _REPORTS: dict[type[Any], str] = {CompleteTask: "completed", Fail: "failed", Defer: "deferred"}
-_SENT = frozenset({Publish, Broadcast})
+_SENT = frozenset({Publish, Send, Broadcast})
 
 
 class Observer(Protocol):

@@ -27,6 +27,8 @@ class Operation(Generic[Request, Answer]):
     """Which kind of slot its session may have free afterwards: turn or task."""
     ANSWER: ClassVar[type[Any] | None] = None
     """The answer's type, for operations whose request may carry a request id."""
+    KNOWN_AS: ClassVar[str] = ""
+    """What stored idempotency keys call its request, if not by the name of its type."""
 
     def __init__(self, request: Request) -> None:
         self.request = request

@@ -15,7 +15,7 @@ from holdfast.contract import executions as ex
 from holdfast.contract import tasks as tk
 from holdfast.contract.failures import failure_of
 from holdfast.contract.fields import FOREVER
-from holdfast.contract.messages import SettleAnswer
+from holdfast.contract.messages import SettledPromise
 from holdfast.contract.task_output import (
     GetStandaloneTaskOutput,
     GetTaskOutput,
@@ -202,16 +202,16 @@ class StandaloneTasks:
         return _result(execution_id, outcome, await self._events(org, execution_id))
 
     @answers(tk.CompleteTask)
-    async def complete(self, request: tk.CompleteTask) -> SettleAnswer:
+    async def complete(self, request: tk.CompleteTask) -> SettledPromise:
         return await self._settle(request, value=request.result)
 
     @answers(tk.FailTask)
-    async def fail(self, request: tk.FailTask) -> SettleAnswer:
+    async def fail(self, request: tk.FailTask) -> SettledPromise:
         return await self._settle(request, failure=failure_of(request.error, FAILED))
 
     async def _settle(
         self, request: tk.CompleteTask | tk.FailTask, value: Raw = NULL, failure: Failure | None = None
-    ) -> SettleAnswer:
+    ) -> SettledPromise:
         execution = await self._open(request.org, request.task_id)
         settle = SettleTask(
             org=request.org,
@@ -221,7 +221,7 @@ class StandaloneTasks:
             request_id=request.request_id,
             ttl_s=request.ttl_s,
         )
-        answer: SettleAnswer = await self._run(SettleStandalone(settle, execution.id), None)
+        answer: SettledPromise = await self._run(SettleStandalone(settle, execution.id), None)
         return answer
 
     @answers(tk.CancelTask)

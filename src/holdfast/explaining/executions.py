@@ -13,7 +13,7 @@ from typing import NamedTuple
 from holdfast.contract.executions import Executions
 from holdfast.contract.explanations import Finding, Level
 from holdfast.contract.instants import micros
-from holdfast.contract.messages import Messages
+from holdfast.contract.messages import ListPromises, ListWaits, PromiseInfo, WaitInfo
 from holdfast.contract.operation import Api
 from holdfast.contract.queues import (
     DefinitionInfo,
@@ -29,7 +29,7 @@ from holdfast.explaining.events import misses
 from holdfast.explaining.words import length, since
 from holdfast.model import events as e
 from holdfast.model.executions import Execution, Status, TaskRow, TimerRow
-from holdfast.model.messages import PromiseRow, PromiseState, SubscriptionRow
+from holdfast.model.messages import PromiseState
 from holdfast.model.standalone import KIND_TAG, TASK_WORKFLOW, is_reserved
 from holdfast.model.values import MICRO, Wait
 from holdfast.wire.rest.reading import UNTOLD
@@ -46,7 +46,6 @@ class Sources(NamedTuple):
     """Where to look."""
 
     executions: Executions
-    messages: Messages
     api: Api
     org: str
 
@@ -96,8 +95,8 @@ class Examined:
     last_events: tuple[e.HistoryEvent, ...] = ()
     tasks: tuple[TaskRow, ...] = ()
     timers: tuple[TimerRow, ...] = ()
-    promises: tuple[PromiseRow, ...] = ()
-    waits: tuple[SubscriptionRow, ...] = ()
+    promises: tuple[PromiseInfo, ...] = ()
+    waits: tuple[WaitInfo, ...] = ()
     children: dict[int, str] = field(default_factory=dict)
     refusals: dict[int, str] = field(default_factory=dict)
     sessions: Sessions | None = None
@@ -110,7 +109,7 @@ class Examined:
 
 
 async def examine(sources: Sources, execution: Execution, *, now: int) -> Examined:
-    executions, messages, api, org = sources
+    executions, api, org = sources
     id_ = execution.id
     after = max(0, execution.last_seq - LAST_EVENTS)
     last = tuple(await executions.history(org, id_, after))
@@ -119,8 +118,8 @@ async def examine(sources: Sources, execution: Execution, *, now: int) -> Examin
         return Examined(execution, now, last, sessions=sessions)
     kinds = {wait.kind for wait in execution.waiting_for}
     children = await executions.history(org, id_, types=(e.ChildStarted.TYPE,)) if "child" in kinds else ()
-    promises = await messages.promises(org, id_)
-    waits = tuple(await messages.waits(org, id_))
+    promises = (await api.call(ListPromises(org=org, workflow_execution_id=id_))).promises
+    waits = (await api.call(ListWaits(org=org, workflow_execution_id=id_))).waits
     return Examined(
         execution=execution,
         now=now,
@@ -134,16 +133,16 @@ async def examine(sources: Sources, execution: Execution, *, now: int) -> Examin
             for event in children
             if isinstance(event.body, e.ChildStarted)
         },
-        refusals=await _refusals(messages, org, waits),
+        refusals=await _refusals(api, org, waits),
         sessions=sessions,
     )
 
 
-async def _refusals(messages: Messages, org: str, waits: tuple[SubscriptionRow, ...]) -> dict[int, str]:
+async def _refusals(api: Api, org: str, waits: tuple[WaitInfo, ...]) -> dict[int, str]:
     """For each wait for an event: the one that came nearest, and what refused it."""
     told: dict[int, str] = {}
     for wait in waits[:LAST_EVENTS]:
-        nearest = await misses(messages, org, wait)
+        nearest = await misses(api, org, wait)
         if nearest:
             told[wait.wait_no] = f"the nearest, event {nearest[0].event.id}: {nearest[0].reason}"
     return told
@@ -163,7 +162,7 @@ def findings(seen: Examined) -> list[Finding]:
             waits = sorted(execution.waiting_for, key=lambda wait: wait.kind == "timer")
             found = [finding for wait in waits for finding in _waiting(seen, wait)]
             told = "it waits, and says for nothing"
-            return found or [Finding(Level.BAD, told, "holdfast recover", "waits_for_nothing")]
+            return found or [Finding.of(Level.BAD, told, "holdfast recover", "waits_for_nothing")]
     return [_closed(seen)]
 
 
@@ -171,11 +170,11 @@ def _stuck(seen: Examined) -> Finding:
     stuck = seen.execution.stuck
     id_ = quote(seen.execution.workflow_id)
     if stuck is None:
-        return Finding(Level.BAD, "it is stuck, and nobody knows why", f"holdfast workflow resume {id_}", "stuck")
+        return Finding.of(Level.BAD, "it is stuck, and nobody knows why", f"holdfast workflow resume {id_}", "stuck")
     told = f"its code can't go on since {since(stuck.at, seen.now)}: {stuck.message} [{stuck.code}]"
     if stuck.worker:
         told += f"; last tried by worker {stuck.worker}"
-    return Finding(
+    return Finding.of(
         Level.BAD,
         told,
         "deploy code that fits its history, and it goes on by itself; or try again now: "
@@ -189,7 +188,7 @@ def _pending(seen: Examined) -> Finding:
     assert ready is not None, "that is what pending means"
     if ready.not_before_at > seen.now:
         why = f"is tried again after {execution.crashes} crashes of its worker" if execution.crashes else "begins"
-        return Finding(Level.NOTE, f"it {why} at {since(ready.not_before_at, seen.now)}", code="begins_later")
+        return Finding.of(Level.NOTE, f"it {why} at {since(ready.not_before_at, seen.now)}", code="begins_later")
     told = f"it has news since {since(ready.since_at, seen.now)}, and no worker has taken it"
     has = f"kind {execution.kind!r} version {execution.version!r}"
     if execution.kind == TASK_WORKFLOW:
@@ -200,11 +199,11 @@ def _pending(seen: Examined) -> Finding:
     if paused is not None:
         return paused
     if seen.sessions is not None and not seen.sessions.knows(execution.kind, execution.version):
-        return Finding(Level.BAD, f"{told}; no worker ever had this kind and version", run, "unknown_kind")
+        return Finding.of(Level.BAD, f"{told}; no worker ever had this kind and version", run, "unknown_kind")
     if seen.sessions is not None and not seen.sessions.alive:
-        return Finding(Level.BAD, f"{told}; no worker is connected to this database", run, "no_worker")
+        return Finding.of(Level.BAD, f"{told}; no worker is connected to this database", run, "no_worker")
     level = Level.BAD if seen.now - ready.since_at > UNCLAIMED else Level.NOTE
-    return Finding(level, told, run, "unclaimed")
+    return Finding.of(level, told, run, "unclaimed")
 
 
 def _paused(seen: Examined, queue: str, told: str) -> Finding | None:
@@ -214,14 +213,14 @@ def _paused(seen: Examined, queue: str, told: str) -> Finding | None:
     pause = seen.sessions.pause_of(queue)
     if pause is not None:
         why = f": {words.short(pause.reason, 300)}" if pause.reason else ""
-        return Finding(
+        return Finding.of(
             Level.NOTE,
             f"{told}; the queue is paused since {since(pause.since, seen.now)}{why}",
             f"holdfast queue resume {quote(queue)}",
             "queue_paused",
         )
     if seen.sessions.all_paused:
-        return Finding(
+        return Finding.of(
             Level.BAD,
             f"{told}; all workers are paused or being drained",
             "start another worker, or: holdfast workers resume WORKER_ID",
@@ -240,8 +239,8 @@ def _running(seen: Examined) -> Finding:
         if row is None or micros(row.lease_until) <= seen.now:
             over = "is unknown" if row is None else f"was last heard of before {since(row.lease_until, seen.now)}"
             told = f"{told}, but that worker {over}"
-            return Finding(Level.BAD, told, "take it back: holdfast recover", "worker_lost")
-    return Finding(Level.OK, told, "if it stays so, look at the log of that worker: a step may hang", "running")
+            return Finding.of(Level.BAD, told, "take it back: holdfast recover", "worker_lost")
+    return Finding.of(Level.OK, told, "if it stays so, look at the log of that worker: a step may hang", "running")
 
 
 def _closed(seen: Examined) -> Finding:
@@ -251,7 +250,7 @@ def _closed(seen: Examined) -> Finding:
     last = seen.last_events[-1].body if seen.last_events else None
     again = f"once the cause is gone: holdfast workflow retry {id_}"
     if execution.successor is not None:
-        return Finding(
+        return Finding.of(
             Level.OK,
             f"it ended {ended}; {execution.successor} goes on in its place",
             f"holdfast workflow show {execution.successor}",
@@ -259,14 +258,14 @@ def _closed(seen: Examined) -> Finding:
         )
     match last:
         case e.WorkflowFailed():
-            return Finding(Level.BAD, f"it failed {ended}: {words.failure(last.failure)}", again, "failed")
+            return Finding.of(Level.BAD, f"it failed {ended}: {words.failure(last.failure)}", again, "failed")
         case e.WorkflowTimedOut():
-            return Finding(Level.BAD, f"it was not done in its time, which ended {ended}", again, "timed_out")
+            return Finding.of(Level.BAD, f"it was not done in its time, which ended {ended}", again, "timed_out")
         case e.WorkflowCancelled() | e.WorkflowTerminated():
             reason = f": {last.reason}" if last.reason else ""
             how = execution.status.lower()
-            return Finding(Level.NOTE, f"it was {how} {ended}{reason}", again, how)
-    return Finding(Level.OK, f"it has completed {ended}", code="completed")
+            return Finding.of(Level.NOTE, f"it was {how} {ended}{reason}", again, how)
+    return Finding.of(Level.OK, f"it has completed {ended}", code="completed")
 
 
 def _waiting(seen: Examined, wait: Wait) -> Iterator[Finding]:
@@ -276,67 +275,67 @@ def _waiting(seen: Examined, wait: Wait) -> Iterator[Finding]:
     code = f"waits_for_{wait.kind}"
     match wait.kind:
         case "signal":
-            yield Finding(Level.OK, told, f"send it: holdfast workflow signal {id_} {name} --input JSON", code)
+            yield Finding.of(Level.OK, told, f"send it: holdfast workflow signal {id_} {name} --input JSON", code)
         case "timer":
             yield _timer(seen, wait, where)
         case "task":
             yield _task(seen, wait, told)
         case "promise":
             promise = quote(f"{seen.execution.id}:{wait.name}")
-            yield Finding(Level.OK, told, f"settle it: holdfast promise resolve {promise} --input JSON", code)
+            yield Finding.of(Level.OK, told, f"settle it: holdfast promise resolve {promise} --input JSON", code)
         case "event" | "message" | "broadcast":
             yield _subscription(seen, wait, told)
         case "child":
             child = seen.children.get(wait.number)
-            yield Finding(Level.OK, told, f"look at it: holdfast workflow show {child}" if child else "", code)
+            yield Finding.of(Level.OK, told, f"look at it: holdfast workflow show {child}" if child else "", code)
         case "condition" | "call":
-            yield Finding(Level.OK, told, "only a signal, an update or one of its other waits can change that", code)
+            yield Finding.of(Level.OK, told, "only a signal, an update or one of its other waits can change that", code)
         case _:
-            yield Finding(Level.OK, told, code=code)
+            yield Finding.of(Level.OK, told, code=code)
 
 
 def _timer(seen: Examined, wait: Wait, where: str) -> Finding:
     due = wait.until_at
     if due is not None and seen.now - due > LATE:
-        return Finding(
+        return Finding.of(
             Level.BAD,
             f"its {words.wait(wait)}{where} is {length(seen.now - due)} late: nothing runs on this database",
             "start a worker, a server or `holdfast dev`; or once: holdfast recover",
             "timer_late",
         )
     left = f", {since(due, seen.now).rpartition(', ')[2]}" if due is not None else ""
-    return Finding(Level.OK, f"its {words.wait(wait)}{where} goes on meanwhile{left}", code="waits_for_timer")
+    return Finding.of(Level.OK, f"its {words.wait(wait)}{where} goes on meanwhile{left}", code="waits_for_timer")
 
 
 def _task(seen: Examined, wait: Wait, told: str) -> Finding:
     row = next((task for task in seen.tasks if task.task_no == wait.number), None)
     if row is None:
         told = f"{told}, which has just ended, or is missing"
-        return Finding(Level.NOTE, told, "if it stays so: holdfast recover", "task_missing")
+        return Finding.of(Level.NOTE, told, "if it stays so: holdfast recover", "task_missing")
     told = f"{told}: attempt {row.attempt}, {words.task_state(row, seen.now)}"
     if row.last_failure is not None:
         told += f"; the last one failed with {words.failure(row.last_failure)}"
     if row.worker is not None:
-        return Finding(Level.OK, told, code="task_running")
+        return Finding.of(Level.OK, told, code="task_running")
     if row.deferred:
         complete = "whoever has its token: holdfast task complete TOKEN --input JSON"
         if seen.execution.kind == TASK_WORKFLOW:
             complete = f"holdfast task complete {quote(seen.execution.workflow_id)} --input JSON"
-        return Finding(Level.OK, told, complete, "task_deferred")
+        return Finding.of(Level.OK, told, complete, "task_deferred")
     if row.not_before_at > seen.now:
-        return Finding(Level.NOTE, told, "mend what it says; it is tried again by itself", "task_retried_later")
+        return Finding.of(Level.NOTE, told, "mend what it says; it is tried again by itself", "task_retried_later")
     paused = _paused(seen, row.queue, told)
     if paused is not None:
         return paused
     run = f"run a worker with task {row.kind!r} on queue {row.queue!r}: holdfast worker APP --queue {quote(row.queue)}"
     unclaimed = seen.now - max(row.scheduled_at, row.not_before_at) > UNCLAIMED
-    return Finding(Level.BAD if unclaimed else Level.NOTE, told, run, "task_unclaimed")
+    return Finding.of(Level.BAD if unclaimed else Level.NOTE, told, run, "task_unclaimed")
 
 
 def _subscription(seen: Examined, wait: Wait, told: str) -> Finding:
     row = next((found for found in seen.waits if found.wait_no == wait.number), None)
     if row is None:
-        return Finding(Level.NOTE, told, "if it stays so: holdfast recover", "wait_missing")
+        return Finding.of(Level.NOTE, told, "if it stays so: holdfast recover", "wait_missing")
     if row.where:
         told += f", where {words.short(row.where)}"
     refusal = seen.refusals.get(row.wait_no)
@@ -345,8 +344,8 @@ def _subscription(seen: Examined, wait: Wait, told: str) -> Finding:
     key, code = quote(row.key), f"waits_for_{wait.kind}"
     match wait.kind:
         case "broadcast":
-            return Finding(Level.OK, told, f"throw it: holdfast broadcast {key}", code)
+            return Finding.of(Level.OK, told, f"throw it: holdfast broadcast {key}", code)
         case "message":
-            send = f"send it: holdfast message {key} {quote(row.eq_value or '')} --input JSON"
-            return Finding(Level.OK, told, send, code)
-    return Finding(Level.OK, told, f"publish it: holdfast event publish {key} --input JSON", code)
+            send = f"send it: holdfast message {key} {quote(row.correlation_key or '')} --input JSON"
+            return Finding.of(Level.OK, told, send, code)
+    return Finding.of(Level.OK, told, f"publish it: holdfast event publish {key} --input JSON", code)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from holdfast.contract.executions import Executions
-from holdfast.contract.explanations import EventExplained, ExecutionExplained
-from holdfast.contract.messages import Messages
+from holdfast.contract.explanations import ExecutionExplained
 from holdfast.contract.operation import Api
 from holdfast.explaining import words
-from holdfast.explaining.events import explain_event
 from holdfast.explaining.executions import Sources, examine, findings
 
 
@@ -19,20 +17,15 @@ class LocalExplanations:
     def __init__(
         self,
         executions: Executions,
-        messages: Messages,
         api: Api,
         now: Callable[[], int] = words.now,
     ) -> None:
         self._executions = executions
-        self._messages = messages
         self._api = api
         self._now = now
 
     async def execution(self, org: str, execution_id: str) -> ExecutionExplained:
         execution = await self._executions.get(org, execution_id)
-        sources = Sources(self._executions, self._messages, self._api, org)
+        sources = Sources(self._executions, self._api, org)
         seen = await examine(sources, execution, now=self._now())
         return ExecutionExplained(execution=execution, findings=tuple(findings(seen)))
-
-    async def event(self, org: str, event_id: int) -> EventExplained:
-        return await explain_event(self._messages, org, event_id)

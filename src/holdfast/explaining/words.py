@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from msgspec import Raw
 
-from holdfast.contract.instants import micros
+from holdfast.contract.instants import LAST, micros
 from holdfast.model.executions import NEVER, TaskRow
 from holdfast.model.values import MICRO, Failure, Wait
 
@@ -25,9 +25,10 @@ def now() -> int:
     return time.time_ns() // 1_000
 
 
-def day_time(at: int) -> str:
+def day_time(at: int | datetime | None) -> str:
     """An instant as local time; one of today without its date."""
-    if at >= NEVER:
+    at = micros(at) if isinstance(at, datetime) else at
+    if at is None or at >= LAST:
         return "never"
     local = datetime.fromtimestamp(at / MICRO, UTC).astimezone()
     today = datetime.now(UTC).astimezone().date()

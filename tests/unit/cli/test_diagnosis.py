@@ -10,9 +10,10 @@ import pytest
 from holdfast.cli import words
 from holdfast.cli.diagnosis import Examined, Finding, Sessions, findings
 from holdfast.contract.instants import instant
+from holdfast.contract.messages import WaitInfo
 from holdfast.contract.queues import DefinitionInfo, WorkerInfo
 from holdfast.model.executions import Execution, Ready, State, TaskRow
-from holdfast.model.messages import SubscriptionKind, SubscriptionRow
+from holdfast.model.messages import SubscriptionKind
 from holdfast.model.values import MICRO, Failure, RetryPolicy, TaskTimeouts, Wait
 
 NOW = words.now()
@@ -150,9 +151,9 @@ def test_a_task_says_where_it_stands(row, level, says, step):
     assert (level, True, True) == (found.level, says in found.text, step in found.next), found
 
 
-def subscription(kind: SubscriptionKind, **fields: Any) -> SubscriptionRow:
-    return SubscriptionRow(
-        id=1, execution_id="e-1", wait_no=1, org="default", kind=kind, key="order paid", created_at=NOW, **fields
+def subscription(kind: SubscriptionKind, **fields: Any) -> WaitInfo:
+    return WaitInfo(
+        id=1, workflow_execution_id="e-1", wait_no=1, kind=kind, key="order paid", since=instant(NOW), **fields
     )
 
 
@@ -160,7 +161,7 @@ def subscription(kind: SubscriptionKind, **fields: Any) -> SubscriptionRow:
     ("kind", "fields", "step"),
     [
         (SubscriptionKind.EVENT, {}, "holdfast event publish 'order paid' --input JSON"),
-        (SubscriptionKind.MESSAGE, {"eq_value": "K 1"}, "holdfast message 'order paid' 'K 1' --input JSON"),
+        (SubscriptionKind.MESSAGE, {"correlation_key": "K 1"}, "holdfast message 'order paid' 'K 1' --input JSON"),
         (SubscriptionKind.BROADCAST, {}, "holdfast broadcast 'order paid'"),
     ],
 )

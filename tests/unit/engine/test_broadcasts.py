@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Broadcast, Engine, Status, WorkflowContext, WorkflowHandle, errors, task, workflow
+from holdfast import BroadcastResult, Engine, Status, WorkflowContext, WorkflowHandle, errors, task, workflow
 from holdfast.model import events as e
 from holdfast.model.messages import SubscriptionKind
 from holdfast.testing import invariants
@@ -143,8 +143,8 @@ async def test_one_throw_wakes_every_waiting_workflow(engine: OpenEngine):
 
     thrown = await opened.client.broadcast("go")
 
-    assert isinstance(thrown, Broadcast)
-    assert (5, 5) == (thrown, thrown.delivered)
+    assert isinstance(thrown, BroadcastResult)
+    assert 5 == thrown.delivered
     assert ["got None"] * 5 == [await handle.result(timeout=10) for handle in handles]
     assert [[thrown.broadcast_id]] * 5 == [await received(handle) for handle in handles]
     await check_all(opened)
@@ -156,7 +156,7 @@ async def test_a_name_is_for_itself(engine: OpenEngine):
     opened = await engine(workflows=[waits])
     one, other, cased = await start(opened, waits, "one", "other", "One")
 
-    assert 1 == await opened.client.broadcast("one")
+    assert 1 == (await opened.client.broadcast("one")).delivered
 
     await one.result(timeout=10)
     assert [Status.WAITING] * 2 == [await handle.status() for handle in (other, cased)]
@@ -169,31 +169,31 @@ async def test_a_broadcast_of_another_org_is_none_of_ours(engine: OpenEngine):
     theirs = await engine(org="theirs")
     (handle,) = await start(ours, waits, "go")
 
-    assert 0 == await theirs.client.broadcast("go")
+    assert 0 == (await theirs.client.broadcast("go")).delivered
     assert await _is_waiting(handle)
-    assert 1 == await ours.client.broadcast("go")
+    assert 1 == (await ours.client.broadcast("go")).delivered
 
 
 async def test_nobody_listens(engine: OpenEngine):
     """001-42, H10: zero, and no error; H11: nothing is kept for those who come later."""
     opened = await engine(workflows=[waits])
 
-    assert 0 == await opened.client.broadcast("go")
+    assert 0 == (await opened.client.broadcast("go")).delivered
 
     (handle,) = await start(opened, waits, "go")
     assert [] == await received(handle)
-    assert 1 == await opened.client.broadcast("go")
+    assert 1 == (await opened.client.broadcast("go")).delivered
 
 
 async def test_a_wait_is_known_by_execution_and_number(engine: OpenEngine):
     """001-09, 001-17, 001-18, H8: two waits of one execution for one name are two subscriptions, and both are woken."""
     opened = await engine(workflows=[waits_twice_at_once])
     (handle,) = await start(opened, waits_twice_at_once, "go")
-    rows = await opened.client.messages.waits("default", handle.id)
-    assert [(handle.id, 1), (handle.id, 2)] == [(row.execution_id, row.wait_no) for row in rows]
+    rows = await handle.waits()
+    assert [(handle.id, 1), (handle.id, 2)] == [(row.workflow_execution_id, row.wait_no) for row in rows]
     assert {(SubscriptionKind.BROADCAST, "go")} == {(row.kind, row.key) for row in rows}
 
-    assert 2 == await opened.client.broadcast("go")
+    assert 2 == (await opened.client.broadcast("go")).delivered
 
     assert 2 == await handle.result(timeout=10)
     await check_all(opened)
@@ -203,8 +203,8 @@ async def test_a_broadcast_carries_nothing(engine: OpenEngine):
     """001-11, 001-12: no payload, no correlation, no filter; the wait gives None."""
     opened = await engine(workflows=[waits])
     (handle,) = await start(opened, waits, "go")
-    (row,) = await opened.client.messages.waits("default", handle.id)
-    assert (None, None, None, False) == (row.eq_path, row.eq_value, row.where, row.consume)
+    (row,) = await handle.waits()
+    assert (None, None, None, False) == (row.correlation_key, row.where, row.promise, row.consume_on_read)
 
     await opened.client.broadcast("go")
 
@@ -223,7 +223,7 @@ async def test_one_wait_gets_one_broadcast(engine: OpenEngine):
         await until(lambda: _has(handle, count))  # noqa: B023 - awaited here
 
     assert 3 == await handle.result(timeout=10)
-    assert [1, 1, 1] == thrown
+    assert [1, 1, 1] == [one.delivered for one in thrown]
     assert [one.broadcast_id for one in thrown] == await received(handle)
     await check_all(opened)
 
@@ -254,7 +254,7 @@ async def test_subscriptions_outlive_the_process(engine: OpenEngine):
 
     second = await engine(workflows=[waits])
 
-    assert 1 == await second.client.broadcast("go")
+    assert 1 == (await second.client.broadcast("go")).delivered
     assert "got None" == await second.client.workflow(handle.id).result(timeout=10)
     await check_all(second)
 
@@ -264,9 +264,9 @@ async def test_a_loser_of_a_race_is_unsubscribed(engine: OpenEngine):
     opened = await engine(workflows=[has_a_host_that_ends])
     handle = await opened.client.start_workflow(has_a_host_that_ends)
     await until(lambda: _waits_for(handle, "signal"))
-    assert [] == await opened.client.messages.waits("default", handle.id)
+    assert [] == await handle.waits()
 
-    assert 0 == await opened.client.broadcast("stop")
+    assert 0 == (await opened.client.broadcast("stop")).delivered
 
     await handle.signal("end")
     assert "went on" == await handle.result(timeout=10)
@@ -289,8 +289,8 @@ async def test_a_closed_execution_waits_no_more(engine: OpenEngine, end: str):
     with pytest.raises(errors.HoldfastError):
         await handle.result(timeout=10)
 
-    assert 0 == await opened.client.broadcast("go")
-    assert [] == await opened.client.messages.waits("default", handle.id)
+    assert 0 == (await opened.client.broadcast("go")).delivered
+    assert [] == await handle.waits()
     await check_all(opened)
 
 
@@ -300,7 +300,7 @@ async def test_a_broadcast_interrupts(engine: OpenEngine):
     handle = await opened.client.start_workflow(is_interrupted)
     await waiting(handle)
 
-    assert 1 == await opened.client.broadcast("stop")
+    assert 1 == (await opened.client.broadcast("stop")).delivered
 
     assert "broadcast" == await handle.result(timeout=10)
     types = [event.type for event in await handle.history()]
@@ -324,7 +324,7 @@ async def test_a_wait_can_time_out(engine: OpenEngine):
     opened = await engine(workflows=[waits_briefly])
     handle = await opened.client.start_workflow(waits_briefly)
     await until(lambda: _waits_for(handle, "signal"))
-    assert 0 == await opened.client.broadcast("go")
+    assert 0 == (await opened.client.broadcast("go")).delivered
     await handle.signal("end")
     assert "late" == await handle.result(timeout=10)
     await check_all(opened)
@@ -365,10 +365,10 @@ async def test_a_busy_workflow_gets_it_at_once(engine: OpenEngine, tmp_path: Pat
     """001-26: delivery does not wait for the turn or step that its worker is at."""
     opened = await engine(workflows=[is_busy])
     handle = await opened.client.start_workflow(is_busy, str(tmp_path / "gate"))
-    await until(lambda: opened.client.messages.waits("default", handle.id))
+    await until(handle.waits)
     assert await handle.status() is Status.RUNNING
 
-    assert 1 == await opened.client.broadcast("go")
+    assert 1 == (await opened.client.broadcast("go")).delivered
 
     assert "worked" == await handle.result(timeout=10)
     await check_all(opened)
@@ -381,7 +381,7 @@ async def test_one_who_fails_stops_nobody(engine: OpenEngine):
     good = [await opened.client.start_workflow(waits, "go") for _ in range(2)]
     await waiting(*bad, *good)
 
-    assert 4 == await opened.client.broadcast("go")
+    assert 4 == (await opened.client.broadcast("go")).delivered
 
     for handle in bad:
         with pytest.raises(errors.WorkflowFailed):
@@ -400,7 +400,7 @@ async def test_a_subscription_whose_execution_is_gone_stops_nobody(engine: OpenE
 
     again = await engine(workflows=[waits])
 
-    assert 2 == await again.client.broadcast("go")
+    assert 2 == (await again.client.broadcast("go")).delivered
     for handle in (miscounted, sound):
         assert "got None" == await again.client.workflow(handle.id).result(timeout=10)
 

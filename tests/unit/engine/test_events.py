@@ -141,7 +141,7 @@ async def test_a_filter_over_its_budget_on_a_payload_is_no_match_and_harms_nobod
     assert 1 == answer.delivered
     assert await plain.result(timeout=10)
     explained = (await client.explain_event(answer.event_id)).waits
-    assert greedy.id == explained[0].workflow_execution_id
+    assert greedy.id == explained[0].wait.workflow_execution_id
     assert "steps" in explained[0].reason
 
 

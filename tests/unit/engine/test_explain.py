@@ -41,14 +41,14 @@ async def test_an_event_names_for_every_wait_the_part_that_refused_it(engine):
     sent = await client.publish_event("order", {"order": "o1", "amount": 5})
     explained = await client.explain_event(sent.event_id)
 
-    assert [handle.id] * 3 == [each.workflow_execution_id for each in explained.waits]
+    assert [handle.id] * 3 == [each.wait.workflow_execution_id for each in explained.waits]
     reasons = [each.reason for each in explained.waits]
     assert "input.amount > 10 was false: input.amount is 5" == reasons[0]
     assert "failed" in reasons[1]
     assert "divi" in reasons[1]
     assert "failed" in reasons[2]
     assert [('input.order == "o1"', "true"), ("input.amount > 10", "false")] == [
-        (part.source, part.outcome) for part in explained.waits[0].findings
+        (part.source, part.outcome) for part in explained.waits[0].parts
     ]
     assert not any(each.satisfied for each in explained.waits)
     assert (sent.event_id, {"order": "o1", "amount": 5}) == (explained.event.id, explained.event.data)
@@ -110,7 +110,7 @@ async def test_a_wait_shows_the_events_that_came_nearest_first(engine):
     ids = [(await client.publish_event("order", data)).event_id for data in payloads]
     explained = await handle.explain_wait()
 
-    assert [ids[3], ids[1], ids[2], ids[0]] == [miss.event_id for miss in explained.nearest]
+    assert [ids[3], ids[1], ids[2], ids[0]] == [miss.event.id for miss in explained.nearest]
     assert [(2, 3), (2, 3), (1, 3), (0, 3)] == [(miss.met, miss.parts) for miss in explained.nearest]
     assert "input.c == 3 was false: input.c is 0" == explained.nearest[1].reason
     assert 4 == explained.events
@@ -127,7 +127,7 @@ async def test_a_wait_shows_dead_events_too(engine):
     handle = await begin(opened.client, [None])
     (miss,) = (await handle.explain_wait()).nearest
 
-    assert (sent.event_id, True, True) == (miss.event_id, miss.dead, miss.satisfied)
+    assert (sent.event_id, True, True) == (miss.event.id, miss.event.dead, miss.satisfied)
     assert "replay" in miss.reason
 
 

@@ -8,8 +8,12 @@ import pytest
 
 from holdfast import Status, TaskContext, WorkflowContext, task, workflow
 from holdfast.contract.executions import SignalWithStart, StartWorkflow
-from holdfast.contract.messages import PublishEvent, SettlePromise
+from holdfast.contract.messages import PublishEvent, ResolvePromise, SendMessage, ThrowBroadcast
 from holdfast.engine.idempotency import fingerprint_of
+from holdfast.engine.messages.broadcast import Broadcast
+from holdfast.engine.messages.publish import Publish, Send
+from holdfast.engine.operation import Operation
+from holdfast.engine.promises.settle import Settle, SettlePromise
 from holdfast.errors import (
     InvalidDuration,
     InvalidRequest,
@@ -97,14 +101,14 @@ async def test_a_repeat_gets_the_first_answer_byte_for_byte(env):
     handle = await env.client.start_workflow(order)
     await env.idle()
     value = encode({"z": 1, "a": [1.5, "ä"]}, field="value")
-    request = SettlePromise(org="default", promise_id=f"{handle.id}:payment", value=value, request_id="k")
-    first = await env.client.messages.settle(request)
-    again = await env.client.messages.settle(request)
+    request = ResolvePromise(org="default", promise_id=f"{handle.id}:payment", value=value, request_id="k")
+    first = await env.client.api.call(request)
+    again = await env.client.api.call(request)
 
     assert (True, True) == (first.idempotency_key_used, first.idempotency_key_new)
     assert (True, False) == (again.idempotency_key_used, again.idempotency_key_new)
     assert msgspec.json.encode(first) == msgspec.json.encode(msgspec.structs.replace(again, idempotency_key_new=True))
-    assert bytes(value) == bytes(again.value)
+    assert bytes(value) == msgspec.json.encode(again.value)
 
 
 async def test_without_a_key_no_key_is_told_of(env):
@@ -166,7 +170,7 @@ async def test_every_operation_has_the_same_two_fields(env, call):
                 return await resolve(env, target, 1, idempotency_key="k")
             case "task":
                 return await client.complete_promise(TOKENS[0], 1, idempotency_key="k")
-        return await client.messages.publish(PublishEvent(org="default", key="e", request_id="k"))
+        return await client.api.call(PublishEvent(org="default", key="e", request_id="k"))
 
     answers = [await made(), await made()]
 
@@ -234,7 +238,7 @@ async def test_same_key_other_content_is_refused(env):
         lambda: env.client.reject_promise(f"{handle.id}:first", "no", idempotency_key="k"),
         lambda: env.client.resolve_promise_by_name(handle.id, "first", 1, idempotency_key="k"),
         lambda: env.client.start_workflow(order, idempotency_key="k"),
-        lambda: env.client.messages.publish(PublishEvent(org="default", key="e", request_id="k")),
+        lambda: env.client.api.call(PublishEvent(org="default", key="e", request_id="k")),
         lambda: handle.signal("s", request_id="k"),
     ]
     for call in calls:
@@ -283,6 +287,28 @@ def test_a_new_field_does_not_change_old_fingerprints():
 
     assert fingerprint_of(Before(name="n")) == fingerprint_of(After(name="n"))
     assert fingerprint_of(Before(name="n")) != fingerprint_of(After(name="n", added=1))
+
+
+def test_keys_stored_by_an_earlier_version_still_stand_for_the_same_requests():
+    """Their fingerprints are in databases. What became several requests is still one to them."""
+    event = PublishEvent(org="o", key="k", data=msgspec.Raw(b'{"a":1}'), consume=True, expire_after_s=5.0)
+    message = SendMessage(org="o", key="k", correlation="c", data=msgspec.Raw(b"1"))
+    settlement = SettlePromise(org="o", promise_id="e:p", value=msgspec.Raw(b"1"), request_id="r", allow_early=True)
+    operations: list[Operation[Any, Any]] = [
+        Publish(event),
+        Publish(PublishEvent(org="o", key="k", request_id="r")),
+        Send(message),
+        Broadcast(ThrowBroadcast(org="o", name="n")),
+        Settle(settlement),
+    ]
+
+    assert [
+        "5da6fdeced21b6c94c65f6db4eb24c35dbb15c3ef537f235f195e5ec48bc6e05",
+        "6b748b65ae55f8773605d8f260d33071c037bbba9de182d591c394758fb61661",
+        "f818433239f1df0d9591048ca9be1d38505ed5721e53b9e1f9504bc5d18ecf7c",
+        "8fead2ae9b0bc0ce33bcfe9f5ee35e9521ecf3d69044c7004b041861823fd78a",
+        "7992e0a11df15ca7b88cae9d7c6a52561097d0d0ff0268824f446ab6b4303886",
+    ] == [fingerprint_of(operation.request, operation.KNOWN_AS) for operation in operations]
 
 
 # --- refused requests ---
@@ -428,11 +454,11 @@ async def test_expired_keys_are_cleaned_up_by_themselves(env):
 
 async def test_thousands_are_cleaned_up_page_by_page(env):
     """More than one page: none is left, none that counts is taken."""
-    messages = env.client.messages
+    api = env.client.api
     await asyncio.gather(
-        *(messages.publish(PublishEvent(org="default", key="e", request_id=f"k{n}", ttl_s=1.0)) for n in range(2_100))
+        *(api.call(PublishEvent(org="default", key="e", request_id=f"k{n}", ttl_s=1.0)) for n in range(2_100))
     )
-    await messages.publish(PublishEvent(org="default", key="e", request_id="kept"))
+    await api.call(PublishEvent(org="default", key="e", request_id="kept"))
     await env.advance(seconds=2)
     rounds = 1
     while await env.engine._local.upkeep.forget():
@@ -445,15 +471,15 @@ async def test_thousands_are_cleaned_up_page_by_page(env):
 
 async def test_a_key_that_is_used_again_while_it_is_cleaned_up_stays(env):
     """In one transaction, in either order: the new use counts."""
-    messages, upkeep = env.client.messages, env.engine._local.upkeep
+    api, upkeep = env.client.api, env.engine._local.upkeep
     for name, order_of in (("before", 1), ("after", -1)):
         request = PublishEvent(org="default", key="e", request_id=name, ttl_s=1.0)
-        await messages.publish(request)
+        await api.call(request)
         await env.advance(seconds=2)
         # Both are put into the queue before the first is decided.
-        await asyncio.gather(*(call() for call in [lambda r=request: messages.publish(r), upkeep.forget][::order_of]))
+        await asyncio.gather(*(call() for call in [lambda r=request: api.call(r), upkeep.forget][::order_of]))
 
-        assert not (await messages.publish(request)).idempotency_key_new
+        assert not (await api.call(request)).idempotency_key_new
 
 
 # --- whose they are ---

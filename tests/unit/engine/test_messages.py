@@ -7,11 +7,12 @@ import time
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from holdfast import (
     Engine,
     EngineConfig,
-    MessageSent,
+    SendResult,
     Status,
     StoreConfig,
     WorkflowContext,
@@ -82,7 +83,7 @@ async def test_a_message_reaches_exactly_one(engine: OpenEngine):
 
     sent = await opened.client.send_message("paid", "a", {"amount": 7})
 
-    assert isinstance(sent, MessageSent)
+    assert isinstance(sent, SendResult)
     assert (True, True, False) == (bool(sent), sent.delivered, sent.retained)
     assert {"amount": 7} == await first.result(timeout=10)
     assert await second.status() is Status.WAITING
@@ -116,7 +117,7 @@ async def test_an_event_is_no_message(engine: OpenEngine):
     (handle,) = await start(opened, awaits, "a")
 
     await opened.client.publish_event("paid", 1)
-    assert 0 == await opened.client.broadcast("paid")
+    assert 0 == (await opened.client.broadcast("paid")).delivered
 
     assert await handle.status() is Status.WAITING
     assert await opened.client.send_message("paid", "a", 2)
@@ -196,7 +197,7 @@ async def test_racing_messages_and_waits_meet_exactly_once(engine: OpenEngine):
     results = await asyncio.gather(*(handle.result(timeout=20) for handle in handles))
     assert list(range(200)) == sorted(results)
     assert len(answers) == 200
-    assert not await opened.client.messages.events("default", "paid")
+    assert not await opened.client.list_events("paid")
     await check_all(opened)
 
 
@@ -230,7 +231,8 @@ async def test_the_same_key_is_the_same_message(engine: OpenEngine):
 
     again = await opened.client.send_message("paid", "a", 1, idempotency_key="k")
 
-    assert sent == again
+    assert (True, False) == (sent.idempotency_key_new, again.idempotency_key_new)
+    assert sent == structs.replace(again, idempotency_key_new=True)
     assert 1 == await first.result(timeout=10)
     assert await second.status() is Status.WAITING
     with pytest.raises(errors.RequestMismatch):
@@ -253,4 +255,4 @@ async def test_bad_input_is_refused(engine: OpenEngine, field: str, arguments: A
     with pytest.raises(errors.HoldfastError) as refused:
         await opened.client.send_message(*arguments, **options)
     assert field == refused.value.details["field"]
-    assert not await opened.client.messages.events("default")
+    assert not await opened.client.list_events()

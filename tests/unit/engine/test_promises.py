@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from holdfast import PromiseState, Status, WorkflowContext, task, workflow
-from holdfast.contract.messages import PublishEvent, SettlePromise
+from holdfast.contract.messages import CompletePromise, PublishEvent, ResolvePromise
 from holdfast.errors import (
     ExecutionClosed,
+    ExecutionNotFound,
     InvalidDuration,
     InvalidRequest,
     PayloadNotEncodable,
@@ -175,7 +176,7 @@ async def test_an_event_of_its_key_settles_the_promise(env):
     handle = await env.client.start_workflow(keyed, "77")
     other = await env.client.start_workflow(keyed, "78")
     await env.idle()
-    published = await env.client.messages.publish(
+    published = await env.client.api.call(
         PublishEvent(org="default", key="paid:77", data=encode(5, field="data"), request_id="evt_1")
     )
     [promise] = await handle.promises()
@@ -195,7 +196,7 @@ async def test_an_event_comes_too_late_for_a_settled_promise(env):
     handle = await env.client.start_workflow(keyed, "77")
     await env.idle()
     await env.client.resolve_promise(f"{handle.id}:paid", "by id")
-    published = await env.client.messages.publish(PublishEvent(org="default", key="paid:77"))
+    published = await env.client.api.call(PublishEvent(org="default", key="paid:77"))
 
     assert 0 == published.delivered
     assert "by id" == await handle.result()
@@ -211,7 +212,7 @@ async def test_rejecting_raises_in_the_workflow(env):
     await client.reject_promise_by_name("order-2", "payment", "no money")
     await client.complete_promise(token, error=RuntimeError("no money"))
 
-    assert (PromiseState.REJECTED, "ValueError") == (settled.state, settled.error.type)
+    assert (PromiseState.REJECTED, "ValueError") == (settled.state, settled.failure.type)
     assert "rejected: ValueError: no money" == await by_id.result()
     assert "rejected: PromiseRejected: no money" == await by_name.result()
     assert "rejected: RuntimeError: no money" == await by_token.result()
@@ -261,7 +262,7 @@ async def test_the_first_settlement_wins_for_ever(env):
             answer.already_resolved,
             answer.state,
             answer.value,
-            answer.error,
+            answer.failure,
         )
 
 
@@ -272,7 +273,7 @@ async def test_a_rejection_wins_like_any_other(env):
     later = await env.client.resolve_promise(promise_id, 1)
 
     assert (True, PromiseState.REJECTED, None) == (later.already_resolved, later.state, later.value)
-    assert ("ValueError", "first") == (later.error.type, later.error.message)
+    assert ("ValueError", "first") == (later.failure.type, later.failure.message)
 
 
 @pytest.mark.parametrize("keys", ["none", "same", "own"])
@@ -321,9 +322,9 @@ async def test_a_settlement_and_the_time_out_in_one_transaction(env, first):
     """F2A: whichever is decided first counts, in either order, and the other changes nothing."""
     handle, promise_id, _ = await handed_out(env, "1")
     env._time.move_to(env._time() + 3600 * 1_000_000)
-    request = SettlePromise(org="default", promise_id=promise_id, value=encode("just now", field="value"))
+    request = ResolvePromise(org="default", promise_id=promise_id, value=encode("just now", field="value"))
     # Both are put into the queue before the first is decided.
-    calls = [lambda: env.client.messages.settle(request), env.engine._local.upkeep.run_due]
+    calls = [lambda: env.client.api.call(request), env.engine._local.upkeep.run_due]
     if first == "time-out":
         calls.reverse()
     answers = await asyncio.gather(*(call() for call in calls))
@@ -345,7 +346,7 @@ async def test_a_promise_that_lost_a_race_is_cancelled(env):
 
     assert (True, PromiseState.CANCELLED) == (settled.already_resolved, settled.state)
     assert [] == await handle.pending_timers()
-    assert [] == await env.client.messages.waits("default", handle.id)
+    assert [] == await handle.waits()
     await handle.signal("end")
     assert "b wins" == await handle.result()
 
@@ -390,7 +391,8 @@ async def test_another_org_learns_nothing(engine):
 
     assert str(unknown.value) == str(foreign.value)
     assert unknown.value.details == foreign.value.details
-    assert [] == await red.workflow(handle.id).promises()
+    with pytest.raises(ExecutionNotFound):
+        await red.workflow(handle.id).promises()
     assert not (await blue.complete_promise(token, 1)).already_resolved
 
 
@@ -559,7 +561,7 @@ async def test_which_event_settled_which_promise_can_be_seen(env):
 async def test_bad_input_names_its_field_and_changes_nothing(env):
     """Not one of them touches the promise."""
     handle, promise_id, token = await handed_out(env, "1")
-    client, messages = env.client, env.client.messages
+    client = env.client
     calls = [
         ("promise_id", InvalidRequest, lambda: client.resolve_promise("no-colon", 1)),
         ("promise_id", InvalidRequest, lambda: client.resolve_promise("", 1)),
@@ -579,16 +581,16 @@ async def test_bad_input_names_its_field_and_changes_nothing(env):
             InvalidDuration,
             lambda: client.resolve_promise(promise_id, 1, idempotency_key="k", idempotency_key_ttl=0),
         ),
-        ("promise_id", InvalidRequest, lambda: messages.settle(SettlePromise(org="default"))),
+        ("token", InvalidRequest, lambda: client.api.call(CompletePromise(org="default"))),
         (
-            "promise_id",
+            "token",
             InvalidRequest,
-            lambda: messages.settle(SettlePromise(org="default", promise_id=promise_id, token_hash="x")),
+            lambda: client.api.call(CompletePromise(org="default", token="x", token_hash="x")),
         ),
         (
             "idempotency_key_ttl",
             InvalidDuration,
-            lambda: messages.settle(SettlePromise(org="default", promise_id=promise_id, ttl_s=-1.0)),
+            lambda: client.api.call(ResolvePromise(org="default", promise_id=promise_id, ttl_s=-1.0)),
         ),
     ]
     for field, kind, call in calls:

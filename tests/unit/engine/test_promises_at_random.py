@@ -76,7 +76,7 @@ class Caller:
                     answer = await client.resolve_promise(promise_id, value, allow_early=True, **options)
                 case "event":
                     data = encode(value, field="data")
-                    await client.messages.publish(PublishEvent(org="default", key=f"w-{place}:{name}", data=data))
+                    await client.api.call(PublishEvent(org="default", key=f"w-{place}:{name}", data=data))
                     return
         except (PromiseNotFound, ExecutionClosed, RequestMismatch):
             return
@@ -115,7 +115,7 @@ async def check(env, handle, answers):
         assert 1 == len(told), promise
         expected = {
             PromiseState.RESOLVED: promise.value,
-            PromiseState.REJECTED: f"rejected {promise.error.message if promise.error else ''}",
+            PromiseState.REJECTED: f"rejected {promise.failure.message if promise.failure else ''}",
             PromiseState.TIMED_OUT: "timed out",
         }[promise.state]
         assert expected == result[promise.name]
@@ -123,10 +123,10 @@ async def check(env, handle, answers):
         firsts = [answer for answer in given if not answer.already_resolved and not repeated(answer)]
         assert len(firsts) <= 1
         for answer in given:
-            assert (promise.state, promise.value, promise.error) == (answer.state, answer.value, answer.error)
+            assert (promise.state, promise.value, promise.failure) == (answer.state, answer.value, answer.failure)
         again = await env.client.resolve_promise(promise.id, "much later")
         assert (True, promise.state, promise.value) == (again.already_resolved, again.state, again.value)
-    assert [] == await env.client.messages.waits("default", handle.id)
+    assert [] == await handle.waits()
 
 
 def repeated(answer):

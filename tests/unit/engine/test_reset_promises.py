@@ -45,7 +45,7 @@ async def env(environment):
 
 async def publish(env, key, data=None):
     request = PublishEvent(org="default", key=key, data=encode(data, field="data"))
-    return await env.client.messages.publish(request)
+    return await env.client.api.call(request)
 
 
 async def begun(env):
@@ -66,7 +66,7 @@ async def finish(env, handle):
     await publish(env, "arrived", {"order": 2})
     await publish(env, "arrived", {"order": 1})
     await env.idle()
-    await env.client.messages.broadcast(ThrowBroadcast(org="default", name="closing time"))
+    await env.client.api.call(ThrowBroadcast(org="default", name="closing time"))
     return await handle.result()
 
 
@@ -178,7 +178,7 @@ async def test_at_every_event_the_result_is_the_same(env):
                 break
             await serve(env, new)
         assert result == await new.result(), seq
-        assert [] == await env.client.messages.waits("default", new.id)
+        assert [] == await new.waits()
     await check_all(env.engine)
 
 
@@ -188,11 +188,11 @@ async def serve(env, handle):
         if promise.state is PromiseState.PENDING:
             value = {"first": "begun", "payment": "paid", "shipped": "yes"}[promise.name]
             await env.client.resolve_promise(promise.id, value)
-    for wait in await env.client.messages.waits("default", handle.id):
+    for wait in await handle.waits():
         if wait.key == "arrived":
             await publish(env, "arrived", {"order": 1})
         elif wait.key == "closing time":
-            await env.client.messages.broadcast(ThrowBroadcast(org="default", name="closing time"))
+            await env.client.api.call(ThrowBroadcast(org="default", name="closing time"))
 
 
 async def test_waits_are_there_again(env):
@@ -205,11 +205,11 @@ async def test_waits_are_there_again(env):
     for give in (
         lambda: publish(env, "shipped", "yes"),
         lambda: publish(env, "arrived", {"order": 1}),
-        lambda: env.client.messages.broadcast(ThrowBroadcast(org="default", name="closing time")),
+        lambda: env.client.api.call(ThrowBroadcast(org="default", name="closing time")),
     ):
         new = await handle.reset(await last_point(handle))
         await env.idle()
-        assert [] == await env.client.messages.waits("default", handle.id)
+        assert [] == await handle.waits()
         seen.append((await give()).delivered)
         await env.idle()
         handle = new

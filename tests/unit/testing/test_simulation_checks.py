@@ -290,8 +290,8 @@ RESOLVED = e.PromiseResolved(promise_no=1, name="p", value=raw("yes"))
 REJECTED = e.PromiseRejected(promise_no=1, name="p", failure=Failure(type="No", message="no"))
 
 
-def settled(value: str, *, first: bool = True) -> ms.SettleAnswer:
-    return ms.SettleAnswer(
+def settled(value: str, *, first: bool = True) -> ms.SettledPromise:
+    return ms.SettledPromise(
         promise_id=f"{ID}:p", state=PromiseState.RESOLVED, already_resolved=not first, value=raw(value)
     )
 

@@ -24,7 +24,7 @@ class Dispatch:
     def __init__(self, nouns: Nouns) -> None:
         self._api = nouns.api
         self._executions = nouns.executions
-        self._messages = nouns.messages
+        self._api = nouns.api
 
     def methods(self) -> tuple[Method, ...]:
         return (
@@ -40,13 +40,13 @@ class Dispatch:
         )
 
     async def resolve(self, call: Call, message: Any) -> pb.ResolvePromiseResponse:
-        return wire.resolved(await self._messages.settle(wire.resolve(message, call.org)))
+        return wire.resolved(await self._api.call(wire.resolve(message, call.org)))
 
     async def reject(self, call: Call, message: Any) -> pb.RejectPromiseResponse:
-        return wire.rejected(await self._messages.settle(wire.reject(message, call.org)))
+        return wire.rejected(await self._api.call(wire.reject(message, call.org)))
 
     async def publish(self, call: Call, message: Any) -> pb.PublishEventResponse:
-        return wire.published(await self._messages.publish(wire.publish(message, call.org, call.request_id)))
+        return wire.published(await self._api.call(wire.publish(message, call.org, call.request_id)))
 
     async def query(self, call: Call, message: Any) -> pb.QueryWorkflowResponse:
         return pb.QueryWorkflowResponse(result=bytes(await self._executions.query(wire.query(message, call.org))))

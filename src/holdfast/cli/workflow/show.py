@@ -42,24 +42,19 @@ async def look(client: Client, id_: str, now: int) -> Examined:
 def page(seen: Examined) -> dict[str, Any]:
     """As `show` prints it for scripts."""
     from holdfast.cli.diagnosis import findings
-    from holdfast.wire.rest import message_views as mv
     from holdfast.wire.rest import views as v
     from holdfast.wire.rest.events import event_view
 
     return {
         "execution": v.execution_view(seen.execution),
         "worker": None if seen.execution.ready is None else seen.execution.ready.worker,
-        "findings": [finding_view(finding) for finding in findings(seen)],
+        "findings": findings(seen),
         "tasks": [v.task_view(row) for row in seen.tasks],
         "timers": [v.timer_view(row) for row in seen.timers],
-        "promises": [mv.promise_view(row) for row in seen.promises],
-        "waits": [mv.subscription_view(row) for row in seen.waits],
+        "promises": seen.promises,
+        "waits": seen.waits,
         "last_events": [event_view(event) for event in seen.last_events],
     }
-
-
-def finding_view(finding: Finding) -> dict[str, str]:
-    return {"level": str(finding.level), "code": finding.code, "text": finding.text, "next": finding.next}
 
 
 def draw(out: Output, seen: Examined) -> None:
@@ -160,7 +155,7 @@ def _draw_rows(out: Output, seen: Examined) -> None:
                     str(wait.wait_no),
                     wait.kind.value,
                     wait.key,
-                    Cell(since(wait.created_at, seen.now), "dim"),
+                    Cell(since(wait.since, seen.now), "dim"),
                     wait.where or "",
                 ]
                 for wait in seen.waits

@@ -11,7 +11,6 @@ from holdfast.client.remote.caller import Caller
 from holdfast.client.remote.http import HttpExecutions
 from holdfast.client.remote.http_api import HttpApi
 from holdfast.client.remote.http_explanations import HttpExplanations
-from holdfast.client.remote.http_messages import HttpMessages
 from holdfast.wire.rest.system_views import MeView
 
 if TYPE_CHECKING:
@@ -53,7 +52,6 @@ class Connecting:
         client = self._make(
             HttpApi(caller),
             HttpExecutions(caller),
-            HttpMessages(caller),
             org,
             payload_limit=me.payload_bytes,
             explanations=HttpExplanations(caller),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.client.remote.caller import Caller, escaped
-from holdfast.contract.explanations import EventExplained, ExecutionExplained
+from holdfast.contract.explanations import ExecutionExplained
 from holdfast.model.names import check_name
 from holdfast.wire.rest import explanation_views as xv
 
@@ -16,7 +16,3 @@ class HttpExplanations:
         check_name(execution_id, "workflow_execution_id")
         path = f"/api/orgs/{escaped(org)}/workflow-executions/{escaped(execution_id)}/explanation"
         return xv.read_explanation(await self._caller.get(path, xv.ExplanationView), org)
-
-    async def event(self, org: str, event_id: int) -> EventExplained:
-        path = f"/api/orgs/{escaped(org)}/events/{escaped(str(event_id))}/explanation"
-        return xv.read_event_explanation(await self._caller.get(path, xv.EventExplanationView), org)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from holdfast.contract.messages import PublishEvent, ThrowBroadcast
+from holdfast.contract.messages import PublishEvent, SendMessage, ThrowBroadcast
 from holdfast.engine.rules.messages import PAGE
 from holdfast.expressions.lookups import reader
 from holdfast.model import commands as c
 from holdfast.model.messages import SubscriptionKind
 from holdfast.store.protocol import EventMatch, LoadPlan
 
+Sent = PublishEvent | SendMessage | ThrowBroadcast | c.Publish | c.ThrowBroadcast
 
-def plan_sending(plan: LoadPlan, org: str, sent: PublishEvent | ThrowBroadcast | c.Publish | c.ThrowBroadcast) -> None:
+
+def plan_sending(plan: LoadPlan, org: str, sent: Sent) -> None:
     plan.numbering = True
     if isinstance(sent, ThrowBroadcast | c.ThrowBroadcast):
-        match = EventMatch(org=org, kind=SubscriptionKind.BROADCAST, key=sent.name, value_at=_nothing, limit=PAGE)
-    elif sent.correlation is not None:
+        match = EventMatch(org=org, kind=SubscriptionKind.BROADCAST, key=sent.name or "", value_at=_nothing, limit=PAGE)
+    elif not isinstance(sent, PublishEvent) and sent.correlation is not None:
         correlation = sent.correlation
         match = EventMatch(
             org=org, kind=SubscriptionKind.MESSAGE, key=sent.key, value_at=lambda _: correlation, limit=PAGE

@@ -1,8 +1,11 @@
-"""Publish an event or a message: to those who wait for it, and to those who will look back."""
+"""Publish an event, or send a message: to those who wait for it, and to those who will look back."""
 
 from __future__ import annotations
 
-from holdfast.contract.messages import PublishAnswer, PublishEvent
+from typing import TypeVar
+
+from holdfast.contract.messages import PublishEvent, PublishResult, SendMessage, SendResult
+from holdfast.engine.api import decides
 from holdfast.engine.messages.matching import plan_sending
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules.messages import Sending, send
@@ -10,19 +13,25 @@ from holdfast.engine.rules.workspace import Workspace
 from holdfast.model.messages import SubscriptionKind
 from holdfast.store.protocol import LoadPlan
 
+Sent = TypeVar("Sent", PublishEvent, SendMessage)
+Result = TypeVar("Result", bound=PublishResult)
 
-class Publish(Operation[PublishEvent, PublishAnswer]):
+
+class _Publishing(Operation[Sent, Result]):
+    """`ANSWER` is the type of the answer. Keys of messages are stored as those of events."""
+
     __slots__ = ("_match",)
-    ANSWER = PublishAnswer
+    KNOWN_AS = "PublishEvent"
 
     def plan(self, plan: LoadPlan) -> None:
         self._match = len(plan.matches)
         plan_sending(plan, self.request.org, self.request)
 
-    def decide(self, ws: Workspace) -> PublishAnswer:
+    def decide(self, ws: Workspace) -> Result:
         request = self.request
         sent = send(ws, sending_of(request), ws.loaded.matches[self._match])
-        return PublishAnswer(
+        assert self.ANSWER is not None, "each of them says it"
+        answer: Result = self.ANSWER(
             event_id=sent.id,
             delivered=sent.delivered,
             retained=sent.retained,
@@ -31,20 +40,34 @@ class Publish(Operation[PublishEvent, PublishAnswer]):
             idempotency_key_used=request.request_id is not None,
             idempotency_key_new=request.request_id is not None,
         )
+        return answer
 
-    def subject(self, answer: PublishAnswer) -> tuple[str | None, str | None]:
+    def subject(self, answer: Result) -> tuple[str | None, str | None]:
         return None, f"event {answer.event_id}"
 
 
-def sending_of(request: PublishEvent) -> Sending:
+@decides(PublishEvent)
+class Publish(_Publishing[PublishEvent, PublishResult]):
+    __slots__ = ()
+    ANSWER = PublishResult
+
+
+@decides(SendMessage)
+class Send(_Publishing[SendMessage, SendResult]):
+    __slots__ = ()
+    ANSWER = SendResult
+
+
+def sending_of(request: PublishEvent | SendMessage) -> Sending:
+    message = request if isinstance(request, SendMessage) else None
     return Sending(
         org=request.org,
-        kind=SubscriptionKind.EVENT if request.correlation is None else SubscriptionKind.MESSAGE,
+        kind=SubscriptionKind.EVENT if message is None else SubscriptionKind.MESSAGE,
         key=request.key,
         data=request.data,
-        correlation=request.correlation,
+        correlation=None if message is None else message.correlation,
         expire_after_s=request.expire_after_s,
         delivery=request.delivery,
-        consume=request.consume,
+        consume=isinstance(request, PublishEvent) and request.consume,
         idempotency_key=request.request_id,
     )

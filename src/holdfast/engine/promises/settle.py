@@ -1,8 +1,26 @@
-"""Settle a promise, or finish a task, from outside: the first settlement wins for ever."""
+"""Settle a promise, or finish a task, from outside: the first settlement wins for ever.
+
+There are several requests to do so. They become one operation with one `SettlePromise`, so that an idempotency key
+stands for the settlement, whichever way it was asked for.
+"""
 
 from __future__ import annotations
 
-from holdfast.contract.messages import SettleAnswer, SettlePromise
+from collections.abc import Awaitable
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from holdfast.contract.failures import Rejection, failure_of
+from holdfast.contract.messages import (
+    CompleteNamedPromise,
+    CompletePromise,
+    RejectPromise,
+    ResolvePromise,
+    SettledPromise,
+)
+from holdfast.engine.api import Run, answers
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules import promises, tasks
 from holdfast.engine.rules.starting import open_execution
@@ -11,37 +29,36 @@ from holdfast.errors import ExecutionClosed, InvalidRequest, PromiseNotFound, St
 from holdfast.model.executions import Execution
 from holdfast.model.messages import PromiseRow, PromiseState, TokenRow
 from holdfast.model.names import check_name
-from holdfast.model.values import MICRO, Settlement
+from holdfast.model.tokens import token_hash
+from holdfast.model.values import MICRO, NULL, Failure, Settlement
 from holdfast.store.protocol import LoadPlan
 
-
-def check_target(request: SettlePromise) -> None:
-    """Refuse a request that does not name its promise in exactly one way."""
-    ways = [request.token_hash, request.promise_id, request.name]
-    if sum(way is not None for way in ways) != 1 or (request.name is None) != (request.workflow_id is None):
-        raise InvalidRequest(
-            "name a promise by its id, by workflow id and name, or by a token: exactly one of them", field="promise_id"
-        )
-    if request.promise_id is not None:
-        execution_id, _, name = request.promise_id.partition(":")
-        if not execution_id or not name:
-            raise InvalidRequest(
-                f"a promise id is an execution id, a colon and a name, not {request.promise_id!r:.100}",
-                field="promise_id",
-            )
-        check_name(execution_id, "promise_id")
-        check_name(name, "promise_id")
-    if request.workflow_id is not None and request.name is not None:
-        check_name(request.workflow_id, "workflow_id")
-        check_name(request.name, "name")
+MOST_RESETS = 1_000
+"""How often a promise is looked for in the place of another: a loop, however made, must end."""
 
 
-class Settle(Operation[SettlePromise, SettleAnswer]):
+class SettlePromise(msgspec.Struct, frozen=True, kw_only=True):
+    """Resolve a promise, or reject it if there is a `failure`. Named by `promise_id`, by `workflow_id` and `name`, or
+    by `token_hash`; a token may also stand for a task's attempt."""
+
+    org: str
+    promise_id: str | None = None
+    workflow_id: str | None = None
+    name: str | None = None
+    token_hash: str | None = None
+    value: Raw = NULL
+    failure: Failure | None = None
+    allow_early: bool = False
+    request_id: str | None = None
+    ttl_s: float | None = None
+
+
+class Settle(Operation[SettlePromise, SettledPromise]):
     """`instead` is the promise that has taken the place of the one that was asked for, after a reset: execution id and
     name. Whoever holds an old token or id need not know."""
 
     __slots__ = ("instead",)
-    ANSWER = SettleAnswer
+    ANSWER = SettledPromise
 
     def __init__(self, request: SettlePromise, instead: tuple[str, str] | None = None) -> None:
         super().__init__(request)
@@ -60,7 +77,7 @@ class Settle(Operation[SettlePromise, SettleAnswer]):
             plan.workflow_keys.add((request.org, request.workflow_id))
             plan.named_promises.add((request.org, request.workflow_id, request.name))
 
-    def decide(self, ws: Workspace) -> SettleAnswer:
+    def decide(self, ws: Workspace) -> SettledPromise:
         request = self.request
         if request.token_hash is not None:
             token = ws.get(TokenRow, request.token_hash)
@@ -86,7 +103,7 @@ class Settle(Operation[SettlePromise, SettleAnswer]):
             return execution.id
         return ws.loaded.workflow_keys.get((request.org, workflow_id), workflow_id)
 
-    def _settle(self, ws: Workspace, execution_id: str, name: str, by: str) -> SettleAnswer:
+    def _settle(self, ws: Workspace, execution_id: str, name: str, by: str) -> SettledPromise:
         request = self.request
         execution = ws.loaded.executions.get(execution_id)
         promise = ws.loaded.promises.get((execution_id, name))
@@ -124,8 +141,8 @@ class Settle(Operation[SettlePromise, SettleAnswer]):
             promise_id=promise_id,
         )
 
-    def _answer(self, promise: PromiseRow, *, first: bool) -> SettleAnswer:
-        return SettleAnswer(
+    def _answer(self, promise: PromiseRow, *, first: bool) -> SettledPromise:
+        return SettledPromise(
             promise_id=promise.id,
             state=promise.state,
             already_resolved=not first,
@@ -133,7 +150,7 @@ class Settle(Operation[SettlePromise, SettleAnswer]):
             failure=promise.failure,
         )
 
-    def _finish_task(self, ws: Workspace, token: TokenRow) -> SettleAnswer:
+    def _finish_task(self, ws: Workspace, token: TokenRow) -> SettledPromise:
         """By the same path as a worker's report: only the attempt that the token was given to counts."""
         request = self.request
         assert token.task_no is not None, "a token of a task"
@@ -151,7 +168,7 @@ class Settle(Operation[SettlePromise, SettleAnswer]):
             tasks.complete(ws, execution, task, request.value)
         else:
             tasks.reject_attempt(ws, execution, task, request.failure)
-        return SettleAnswer(
+        return SettledPromise(
             promise_id=f"{token.execution_id}:task:{token.task_no}",
             state=PromiseState.RESOLVED if request.failure is None else PromiseState.REJECTED,
             already_resolved=False,
@@ -159,5 +176,91 @@ class Settle(Operation[SettlePromise, SettleAnswer]):
             failure=request.failure,
         )
 
-    def subject(self, answer: SettleAnswer) -> tuple[str | None, str | None]:
+    def subject(self, answer: SettledPromise) -> tuple[str | None, str | None]:
         return None, answer.promise_id
+
+
+class Promises:
+    """Settles promises. One whose execution was reset is settled where that continues."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    @answers(ResolvePromise)
+    def resolve(self, request: ResolvePromise, using: Any = None) -> Awaitable[SettledPromise]:
+        return self._settle(_by_id(request, value=request.value), using)
+
+    @answers(RejectPromise)
+    def reject(self, request: RejectPromise, using: Any = None) -> Awaitable[SettledPromise]:
+        return self._settle(_by_id(request, failure=failure_of(request.error)), using)
+
+    @answers(CompletePromise)
+    def complete(self, request: CompletePromise, using: Any = None) -> Awaitable[SettledPromise]:
+        if (request.token is None) == (request.token_hash is None):
+            raise InvalidRequest("give the token", field="token")
+        hashed = request.token_hash if request.token is None else token_hash(request.token)
+        settlement = SettlePromise(
+            org=request.org,
+            token_hash=hashed,
+            value=request.value,
+            failure=_failure(request.value, request.error),
+            request_id=request.request_id,
+            ttl_s=request.ttl_s,
+        )
+        return self._settle(settlement, using)
+
+    @answers(CompleteNamedPromise)
+    def complete_named(self, request: CompleteNamedPromise, using: Any = None) -> Awaitable[SettledPromise]:
+        settlement = SettlePromise(
+            org=request.org,
+            workflow_id=request.workflow_id,
+            name=request.name,
+            value=request.value,
+            failure=_failure(request.value, request.error),
+            allow_early=request.allow_early,
+            request_id=request.request_id,
+            ttl_s=request.ttl_s,
+        )
+        return self._settle(settlement, using)
+
+    def _settle(self, settlement: SettlePromise, using: Any) -> Awaitable[SettledPromise]:
+        return self._settled(settlement, using, self._run(Settle(settlement), using))
+
+    async def _settled(
+        self, settlement: SettlePromise, using: Any, answer: Awaitable[SettledPromise]
+    ) -> SettledPromise:
+        for _ in range(MOST_RESETS):
+            try:
+                return await answer
+            except ExecutionClosed as refusal:
+                successor, name = refusal.details.get("successor"), refusal.details.get("promise")
+                if successor is None or name is None:
+                    raise
+                answer = self._run(Settle(settlement, (successor, name)), using)
+        return await answer
+
+
+def _by_id(request: ResolvePromise | RejectPromise, **settled: Any) -> SettlePromise:
+    execution_id, _, name = request.promise_id.partition(":")
+    if not execution_id or not name:
+        raise InvalidRequest(
+            f"a promise id is an execution id, a colon and a name, not {request.promise_id!r:.100}", field="promise_id"
+        )
+    check_name(execution_id, "promise_id")
+    check_name(name, "promise_id")
+    return SettlePromise(
+        org=request.org,
+        promise_id=request.promise_id,
+        allow_early=request.allow_early,
+        request_id=request.request_id,
+        ttl_s=request.ttl_s,
+        **settled,
+    )
+
+
+def _failure(value: Raw, error: str | Rejection | None) -> Failure | None:
+    if error is None:
+        return None
+    if bytes(value) != bytes(NULL):
+        raise InvalidRequest("a promise is settled with a result or an error, not with both", field="error")
+    return failure_of(error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw
 
-from holdfast.contract.messages import SettleAnswer
+from holdfast.contract.messages import SettledPromise
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules import tasks
 from holdfast.engine.rules.standalone import is_task, no_task, task_key
@@ -30,11 +30,11 @@ class SettleTask(msgspec.Struct, frozen=True, kw_only=True):
     ttl_s: float | None = None
 
 
-class SettleStandalone(Operation[SettleTask, SettleAnswer]):
+class SettleStandalone(Operation[SettleTask, SettledPromise]):
     """As by the attempt's token: the first settlement wins, a later one is a stale attempt."""
 
     __slots__ = ("_execution_id",)
-    ANSWER = SettleAnswer
+    ANSWER = SettledPromise
 
     def __init__(self, request: SettleTask, execution_id: str) -> None:
         super().__init__(request)
@@ -44,7 +44,7 @@ class SettleStandalone(Operation[SettleTask, SettleAnswer]):
         plan.executions.add(self._execution_id)
         plan.tasks.add(task_key(self._execution_id))
 
-    def decide(self, ws: Workspace) -> SettleAnswer:
+    def decide(self, ws: Workspace) -> SettledPromise:
         request = self.request
         execution = ws.loaded.executions.get(self._execution_id)
         if execution is None or not is_task(execution, request.org):
@@ -54,7 +54,7 @@ class SettleStandalone(Operation[SettleTask, SettleAnswer]):
             tasks.complete(ws, execution, task, request.value)
         else:
             tasks.reject_attempt(ws, execution, task, request.failure)
-        return SettleAnswer(
+        return SettledPromise(
             promise_id=f"{execution.id}:task:{TASK_NO}",
             state=PromiseState.RESOLVED if request.failure is None else PromiseState.REJECTED,
             already_resolved=False,
@@ -79,5 +79,5 @@ class SettleStandalone(Operation[SettleTask, SettleAnswer]):
             )
         return task
 
-    def subject(self, answer: SettleAnswer) -> tuple[str | None, str | None]:
+    def subject(self, answer: SettledPromise) -> tuple[str | None, str | None]:
         return None, answer.promise_id

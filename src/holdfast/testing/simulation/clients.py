@@ -18,11 +18,12 @@ from msgspec import Raw
 from holdfast.contract import executions as ex
 from holdfast.contract import messages as ms
 from holdfast.contract.calls import RequestUpdate, UpdateStatus, UpdateTicket
+from holdfast.contract.failures import Rejection
 from holdfast.engine.facade import LocalEngine
 from holdfast.engine.rules.rebuilding import points
 from holdfast.errors import ExecutionClosed, ExecutionNotFound, HoldfastError, OutcomeUnknown, Unavailable
 from holdfast.model.executions import Execution
-from holdfast.model.values import Failure, Wait
+from holdfast.model.values import NULL, Wait
 from holdfast.testing.simulation.ledger import Call, Ledger
 from holdfast.testing.simulation.node import ORG, Node
 from holdfast.testing.simulation.programs import BROKEN, REFUSED, UPDATE
@@ -307,28 +308,30 @@ class Clients:
 
     async def settle(self, workflow_id: str, name: str, *, reject: bool = False, early: bool = False) -> None:
         call = self._call("settle", workflow_id, name)
-        request = ms.SettlePromise(
+        request = ms.CompleteNamedPromise(
             org=ORG,
             workflow_id=workflow_id,
             name=name,
-            value=payload(call.request_id),
-            failure=Failure(type="No", message=call.request_id) if reject else None,
+            value=NULL if reject else payload(call.request_id),
+            error=Rejection(type="No", message=call.request_id) if reject else None,
             allow_early=early,
             request_id=call.request_id,
         )
-        await self._ask(call, lambda engine: engine.messages.settle(request))
+        await self._ask(call, lambda engine: engine.api.call(request))
 
     async def publish(self, key: str, correlation: str | None = None) -> None:
         call = self._call("publish", "", key)
-        request = ms.PublishEvent(
-            org=ORG, key=key, data=payload(call.request_id), correlation=correlation, request_id=call.request_id
-        )
-        await self._ask(call, lambda engine: engine.messages.publish(request))
+        event = ms.PublishEvent(org=ORG, key=key, data=payload(call.request_id), request_id=call.request_id)
+        if correlation is None:
+            await self._ask(call, lambda engine: engine.api.call(event))
+            return
+        message = ms.SendMessage(org=ORG, key=key, data=event.data, correlation=correlation, request_id=call.request_id)
+        await self._ask(call, lambda engine: engine.api.call(message))
 
     async def broadcast(self, name: str) -> None:
         call = self._call("broadcast", "", name)
         request = ms.ThrowBroadcast(org=ORG, name=name, request_id=call.request_id)
-        await self._ask(call, lambda engine: engine.messages.broadcast(request))
+        await self._ask(call, lambda engine: engine.api.call(request))
 
     async def give(self, execution: Execution, wait: Wait) -> None:
         """What an execution at rest waits for."""
@@ -348,10 +351,10 @@ class Clients:
 
     async def _settle_one(self, execution: Execution, wait: Wait) -> None:
         call = self._call("settle", execution.workflow_id, wait.name)
-        request = ms.SettlePromise(
+        request = ms.ResolvePromise(
             org=ORG,
             promise_id=f"{execution.id}:{wait.name}",
             value=payload(call.request_id),
             request_id=call.request_id,
         )
-        await self._ask(call, lambda engine: engine.messages.settle(request))
+        await self._ask(call, lambda engine: engine.api.call(request))

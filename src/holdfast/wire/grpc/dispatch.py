@@ -9,9 +9,9 @@ from __future__ import annotations
 from holdfast.contract import calls
 from holdfast.contract import executions as ex
 from holdfast.contract import messages as ms
+from holdfast.contract.failures import Rejection
 from holdfast.model import events as e
 from holdfast.model.executions import Execution, Status
-from holdfast.model.values import Failure
 from holdfast.wire.grpc import holdfast_pb2 as pb
 from holdfast.wire.grpc.fields import choice, given
 from holdfast.wire.grpc.payloads import payload
@@ -22,8 +22,8 @@ REJECTED = "Rejected"
 # --- promises and events ---
 
 
-def resolve(message: pb.ResolvePromiseRequest, org: str) -> ms.SettlePromise:
-    return ms.SettlePromise(
+def resolve(message: pb.ResolvePromiseRequest, org: str) -> ms.ResolvePromise:
+    return ms.ResolvePromise(
         org=org,
         promise_id=message.promise_id,
         value=payload(message.value, "value"),
@@ -32,17 +32,17 @@ def resolve(message: pb.ResolvePromiseRequest, org: str) -> ms.SettlePromise:
     )
 
 
-def reject(message: pb.RejectPromiseRequest, org: str) -> ms.SettlePromise:
-    return ms.SettlePromise(
+def reject(message: pb.RejectPromiseRequest, org: str) -> ms.RejectPromise:
+    return ms.RejectPromise(
         org=org,
         promise_id=message.promise_id,
-        failure=Failure(type=message.error_type or REJECTED, message=message.error),
+        error=Rejection(type=message.error_type or REJECTED, message=message.error),
         request_id=given(message, "idempotency_key"),
         ttl_s=given(message, "idempotency_key_ttl_seconds"),
     )
 
 
-def resolved(answer: ms.SettleAnswer) -> pb.ResolvePromiseResponse:
+def resolved(answer: ms.SettledPromise) -> pb.ResolvePromiseResponse:
     return pb.ResolvePromiseResponse(
         already_resolved=answer.already_resolved,
         idempotency_key_used=answer.idempotency_key_used,
@@ -50,7 +50,7 @@ def resolved(answer: ms.SettleAnswer) -> pb.ResolvePromiseResponse:
     )
 
 
-def rejected(answer: ms.SettleAnswer) -> pb.RejectPromiseResponse:
+def rejected(answer: ms.SettledPromise) -> pb.RejectPromiseResponse:
     return pb.RejectPromiseResponse(
         already_resolved=answer.already_resolved,
         idempotency_key_used=answer.idempotency_key_used,
@@ -68,7 +68,7 @@ def publish(message: pb.PublishEventRequest, org: str, request_id: str | None) -
     )
 
 
-def published(answer: ms.PublishAnswer) -> pb.PublishEventResponse:
+def published(answer: ms.PublishResult) -> pb.PublishEventResponse:
     return pb.PublishEventResponse(
         event_id=answer.event_id,
         delivered=answer.delivered,

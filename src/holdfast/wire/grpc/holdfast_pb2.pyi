@@ -177,82 +177,118 @@ class TerminateWorkflowResponse(_message.Message):
     def __init__(self, changed: _Optional[bool] = ..., successor: _Optional[str] = ...) -> None: ...
 
 class ResolvePromiseRequest(_message.Message):
-    __slots__ = ("promise_id", "value", "idempotency_key", "idempotency_key_ttl_seconds", "org_id")
+    __slots__ = ("promise_id", "value", "idempotency_key", "idempotency_key_ttl_seconds", "org_id", "allow_early", "request_id")
     PROMISE_ID_FIELD_NUMBER: _ClassVar[int]
     VALUE_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_TTL_SECONDS_FIELD_NUMBER: _ClassVar[int]
     ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    ALLOW_EARLY_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     promise_id: str
     value: bytes
     idempotency_key: str
     idempotency_key_ttl_seconds: int
     org_id: str
-    def __init__(self, promise_id: _Optional[str] = ..., value: _Optional[bytes] = ..., idempotency_key: _Optional[str] = ..., idempotency_key_ttl_seconds: _Optional[int] = ..., org_id: _Optional[str] = ...) -> None: ...
+    allow_early: bool
+    request_id: str
+    def __init__(self, promise_id: _Optional[str] = ..., value: _Optional[bytes] = ..., idempotency_key: _Optional[str] = ..., idempotency_key_ttl_seconds: _Optional[int] = ..., org_id: _Optional[str] = ..., allow_early: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class ResolvePromiseResponse(_message.Message):
-    __slots__ = ("already_resolved", "idempotency_key_used", "idempotency_key_new")
+    __slots__ = ("already_resolved", "idempotency_key_used", "idempotency_key_new", "promise_id", "state", "value", "failure")
     ALREADY_RESOLVED_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_USED_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_NEW_FIELD_NUMBER: _ClassVar[int]
+    PROMISE_ID_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
     already_resolved: bool
     idempotency_key_used: bool
     idempotency_key_new: bool
-    def __init__(self, already_resolved: _Optional[bool] = ..., idempotency_key_used: _Optional[bool] = ..., idempotency_key_new: _Optional[bool] = ...) -> None: ...
+    promise_id: str
+    state: str
+    value: bytes
+    failure: Failure
+    def __init__(self, already_resolved: _Optional[bool] = ..., idempotency_key_used: _Optional[bool] = ..., idempotency_key_new: _Optional[bool] = ..., promise_id: _Optional[str] = ..., state: _Optional[str] = ..., value: _Optional[bytes] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ...) -> None: ...
 
 class RejectPromiseRequest(_message.Message):
-    __slots__ = ("promise_id", "error", "idempotency_key", "idempotency_key_ttl_seconds", "org_id", "error_type")
+    __slots__ = ("promise_id", "error", "idempotency_key", "idempotency_key_ttl_seconds", "org_id", "error_type", "allow_early", "request_id")
     PROMISE_ID_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_TTL_SECONDS_FIELD_NUMBER: _ClassVar[int]
     ORG_ID_FIELD_NUMBER: _ClassVar[int]
     ERROR_TYPE_FIELD_NUMBER: _ClassVar[int]
+    ALLOW_EARLY_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     promise_id: str
     error: str
     idempotency_key: str
     idempotency_key_ttl_seconds: int
     org_id: str
     error_type: str
-    def __init__(self, promise_id: _Optional[str] = ..., error: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., idempotency_key_ttl_seconds: _Optional[int] = ..., org_id: _Optional[str] = ..., error_type: _Optional[str] = ...) -> None: ...
+    allow_early: bool
+    request_id: str
+    def __init__(self, promise_id: _Optional[str] = ..., error: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., idempotency_key_ttl_seconds: _Optional[int] = ..., org_id: _Optional[str] = ..., error_type: _Optional[str] = ..., allow_early: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class RejectPromiseResponse(_message.Message):
-    __slots__ = ("already_resolved", "idempotency_key_used", "idempotency_key_new")
+    __slots__ = ("already_resolved", "idempotency_key_used", "idempotency_key_new", "promise_id", "state", "value", "failure")
     ALREADY_RESOLVED_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_USED_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_NEW_FIELD_NUMBER: _ClassVar[int]
+    PROMISE_ID_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
     already_resolved: bool
     idempotency_key_used: bool
     idempotency_key_new: bool
-    def __init__(self, already_resolved: _Optional[bool] = ..., idempotency_key_used: _Optional[bool] = ..., idempotency_key_new: _Optional[bool] = ...) -> None: ...
+    promise_id: str
+    state: str
+    value: bytes
+    failure: Failure
+    def __init__(self, already_resolved: _Optional[bool] = ..., idempotency_key_used: _Optional[bool] = ..., idempotency_key_new: _Optional[bool] = ..., promise_id: _Optional[str] = ..., state: _Optional[str] = ..., value: _Optional[bytes] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ...) -> None: ...
 
 class PublishEventRequest(_message.Message):
-    __slots__ = ("org_id", "key", "data", "idempotency_key", "idempotency_key_ttl_seconds")
+    __slots__ = ("org_id", "key", "data", "idempotency_key", "idempotency_key_ttl_seconds", "expire_after_seconds", "delivery", "consume_on_read", "request_id")
     ORG_ID_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_TTL_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    EXPIRE_AFTER_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    DELIVERY_FIELD_NUMBER: _ClassVar[int]
+    CONSUME_ON_READ_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     org_id: str
     key: str
     data: bytes
     idempotency_key: str
     idempotency_key_ttl_seconds: int
-    def __init__(self, org_id: _Optional[str] = ..., key: _Optional[str] = ..., data: _Optional[bytes] = ..., idempotency_key: _Optional[str] = ..., idempotency_key_ttl_seconds: _Optional[int] = ...) -> None: ...
+    expire_after_seconds: float
+    delivery: str
+    consume_on_read: bool
+    request_id: str
+    def __init__(self, org_id: _Optional[str] = ..., key: _Optional[str] = ..., data: _Optional[bytes] = ..., idempotency_key: _Optional[str] = ..., idempotency_key_ttl_seconds: _Optional[int] = ..., expire_after_seconds: _Optional[float] = ..., delivery: _Optional[str] = ..., consume_on_read: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class PublishEventResponse(_message.Message):
-    __slots__ = ("event_id", "delivered", "retained", "idempotency_key_used", "idempotency_key_new")
+    __slots__ = ("event_id", "delivered", "retained", "idempotency_key_used", "idempotency_key_new", "started", "done")
     EVENT_ID_FIELD_NUMBER: _ClassVar[int]
     DELIVERED_FIELD_NUMBER: _ClassVar[int]
     RETAINED_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_USED_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_NEW_FIELD_NUMBER: _ClassVar[int]
+    STARTED_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
     event_id: int
     delivered: int
     retained: bool
     idempotency_key_used: bool
     idempotency_key_new: bool
-    def __init__(self, event_id: _Optional[int] = ..., delivered: _Optional[int] = ..., retained: _Optional[bool] = ..., idempotency_key_used: _Optional[bool] = ..., idempotency_key_new: _Optional[bool] = ...) -> None: ...
+    started: _containers.RepeatedScalarFieldContainer[str]
+    done: bool
+    def __init__(self, event_id: _Optional[int] = ..., delivered: _Optional[int] = ..., retained: _Optional[bool] = ..., idempotency_key_used: _Optional[bool] = ..., idempotency_key_new: _Optional[bool] = ..., started: _Optional[_Iterable[str]] = ..., done: _Optional[bool] = ...) -> None: ...
 
 class QueryWorkflowRequest(_message.Message):
     __slots__ = ("org_id", "workflow_execution_id", "query_name", "input", "as_of")
@@ -1278,6 +1314,404 @@ class TaskOutputChunk(_message.Message):
     value: bytes
     dropped: int
     def __init__(self, sequence: _Optional[int] = ..., attempt: _Optional[int] = ..., at: _Optional[int] = ..., value: _Optional[bytes] = ..., dropped: _Optional[int] = ...) -> None: ...
+
+class CompletePromiseRequest(_message.Message):
+    __slots__ = ("org_id", "token", "token_hash", "result", "error", "request_id", "idempotency_key_ttl_seconds")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_HASH_FIELD_NUMBER: _ClassVar[int]
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_TTL_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    token: str
+    token_hash: str
+    result: bytes
+    error: bytes
+    request_id: str
+    idempotency_key_ttl_seconds: float
+    def __init__(self, org_id: _Optional[str] = ..., token: _Optional[str] = ..., token_hash: _Optional[str] = ..., result: _Optional[bytes] = ..., error: _Optional[bytes] = ..., request_id: _Optional[str] = ..., idempotency_key_ttl_seconds: _Optional[float] = ...) -> None: ...
+
+class SettledPromise(_message.Message):
+    __slots__ = ("promise_id", "state", "already_resolved", "value", "failure", "idempotency_key_used", "idempotency_key_new")
+    PROMISE_ID_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    ALREADY_RESOLVED_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_USED_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_NEW_FIELD_NUMBER: _ClassVar[int]
+    promise_id: str
+    state: str
+    already_resolved: bool
+    value: bytes
+    failure: Failure
+    idempotency_key_used: bool
+    idempotency_key_new: bool
+    def __init__(self, promise_id: _Optional[str] = ..., state: _Optional[str] = ..., already_resolved: _Optional[bool] = ..., value: _Optional[bytes] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ..., idempotency_key_used: _Optional[bool] = ..., idempotency_key_new: _Optional[bool] = ...) -> None: ...
+
+class CompleteNamedPromiseRequest(_message.Message):
+    __slots__ = ("org_id", "workflow_id", "promise_name", "result", "error", "allow_early", "request_id", "idempotency_key_ttl_seconds")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
+    PROMISE_NAME_FIELD_NUMBER: _ClassVar[int]
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    ALLOW_EARLY_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_TTL_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    workflow_id: str
+    promise_name: str
+    result: bytes
+    error: bytes
+    allow_early: bool
+    request_id: str
+    idempotency_key_ttl_seconds: float
+    def __init__(self, org_id: _Optional[str] = ..., workflow_id: _Optional[str] = ..., promise_name: _Optional[str] = ..., result: _Optional[bytes] = ..., error: _Optional[bytes] = ..., allow_early: _Optional[bool] = ..., request_id: _Optional[str] = ..., idempotency_key_ttl_seconds: _Optional[float] = ...) -> None: ...
+
+class SendMessageRequest(_message.Message):
+    __slots__ = ("org_id", "name", "correlation_key", "data", "expire_after_seconds", "delivery", "request_id", "idempotency_key_ttl_seconds")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    CORRELATION_KEY_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    EXPIRE_AFTER_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    DELIVERY_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_TTL_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    name: str
+    correlation_key: str
+    data: bytes
+    expire_after_seconds: float
+    delivery: str
+    request_id: str
+    idempotency_key_ttl_seconds: float
+    def __init__(self, org_id: _Optional[str] = ..., name: _Optional[str] = ..., correlation_key: _Optional[str] = ..., data: _Optional[bytes] = ..., expire_after_seconds: _Optional[float] = ..., delivery: _Optional[str] = ..., request_id: _Optional[str] = ..., idempotency_key_ttl_seconds: _Optional[float] = ...) -> None: ...
+
+class SendResult(_message.Message):
+    __slots__ = ("event_id", "delivered", "retained", "started", "done", "idempotency_key_used", "idempotency_key_new")
+    EVENT_ID_FIELD_NUMBER: _ClassVar[int]
+    DELIVERED_FIELD_NUMBER: _ClassVar[int]
+    RETAINED_FIELD_NUMBER: _ClassVar[int]
+    STARTED_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_USED_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_NEW_FIELD_NUMBER: _ClassVar[int]
+    event_id: int
+    delivered: int
+    retained: bool
+    started: _containers.RepeatedScalarFieldContainer[str]
+    done: bool
+    idempotency_key_used: bool
+    idempotency_key_new: bool
+    def __init__(self, event_id: _Optional[int] = ..., delivered: _Optional[int] = ..., retained: _Optional[bool] = ..., started: _Optional[_Iterable[str]] = ..., done: _Optional[bool] = ..., idempotency_key_used: _Optional[bool] = ..., idempotency_key_new: _Optional[bool] = ...) -> None: ...
+
+class BroadcastRequest(_message.Message):
+    __slots__ = ("org_id", "signal_name", "SignalName", "request_id", "idempotency_key_ttl_seconds")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    SIGNAL_NAME_FIELD_NUMBER: _ClassVar[int]
+    SIGNALNAME_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_TTL_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    signal_name: str
+    SignalName: str
+    request_id: str
+    idempotency_key_ttl_seconds: float
+    def __init__(self, org_id: _Optional[str] = ..., signal_name: _Optional[str] = ..., SignalName: _Optional[str] = ..., request_id: _Optional[str] = ..., idempotency_key_ttl_seconds: _Optional[float] = ...) -> None: ...
+
+class BroadcastResult(_message.Message):
+    __slots__ = ("broadcast_id", "delivered_count", "DeliveredCount", "idempotency_key_used", "idempotency_key_new")
+    BROADCAST_ID_FIELD_NUMBER: _ClassVar[int]
+    DELIVERED_COUNT_FIELD_NUMBER: _ClassVar[int]
+    DELIVEREDCOUNT_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_USED_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_NEW_FIELD_NUMBER: _ClassVar[int]
+    broadcast_id: int
+    delivered_count: int
+    DeliveredCount: int
+    idempotency_key_used: bool
+    idempotency_key_new: bool
+    def __init__(self, broadcast_id: _Optional[int] = ..., delivered_count: _Optional[int] = ..., DeliveredCount: _Optional[int] = ..., idempotency_key_used: _Optional[bool] = ..., idempotency_key_new: _Optional[bool] = ...) -> None: ...
+
+class WorkflowPromisesRequest(_message.Message):
+    __slots__ = ("org_id", "workflow_execution_id")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    workflow_execution_id: str
+    def __init__(self, org_id: _Optional[str] = ..., workflow_execution_id: _Optional[str] = ...) -> None: ...
+
+class PromiseList(_message.Message):
+    __slots__ = ("promises",)
+    PROMISES_FIELD_NUMBER: _ClassVar[int]
+    promises: _containers.RepeatedCompositeFieldContainer[PromiseInfo]
+    def __init__(self, promises: _Optional[_Iterable[_Union[PromiseInfo, _Mapping]]] = ...) -> None: ...
+
+class PromiseInfo(_message.Message):
+    __slots__ = ("promise_id", "workflow_execution_id", "name", "number", "state", "created_at", "value", "failure", "event_key", "settled_at", "settled_by", "expires_at", "shape")
+    PROMISE_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
+    EVENT_KEY_FIELD_NUMBER: _ClassVar[int]
+    SETTLED_AT_FIELD_NUMBER: _ClassVar[int]
+    SETTLED_BY_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
+    SHAPE_FIELD_NUMBER: _ClassVar[int]
+    promise_id: str
+    workflow_execution_id: str
+    name: str
+    number: int
+    state: str
+    created_at: int
+    value: bytes
+    failure: Failure
+    event_key: str
+    settled_at: int
+    settled_by: SettlementInfo
+    expires_at: int
+    shape: bytes
+    def __init__(self, promise_id: _Optional[str] = ..., workflow_execution_id: _Optional[str] = ..., name: _Optional[str] = ..., number: _Optional[int] = ..., state: _Optional[str] = ..., created_at: _Optional[int] = ..., value: _Optional[bytes] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ..., event_key: _Optional[str] = ..., settled_at: _Optional[int] = ..., settled_by: _Optional[_Union[SettlementInfo, _Mapping]] = ..., expires_at: _Optional[int] = ..., shape: _Optional[bytes] = ...) -> None: ...
+
+class SettlementInfo(_message.Message):
+    __slots__ = ("by", "idempotency_key", "event_id")
+    BY_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    EVENT_ID_FIELD_NUMBER: _ClassVar[int]
+    by: str
+    idempotency_key: str
+    event_id: int
+    def __init__(self, by: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., event_id: _Optional[int] = ...) -> None: ...
+
+class WorkflowWaitsRequest(_message.Message):
+    __slots__ = ("org_id", "workflow_execution_id")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    workflow_execution_id: str
+    def __init__(self, org_id: _Optional[str] = ..., workflow_execution_id: _Optional[str] = ...) -> None: ...
+
+class WaitList(_message.Message):
+    __slots__ = ("waits",)
+    WAITS_FIELD_NUMBER: _ClassVar[int]
+    waits: _containers.RepeatedCompositeFieldContainer[WaitInfo]
+    def __init__(self, waits: _Optional[_Iterable[_Union[WaitInfo, _Mapping]]] = ...) -> None: ...
+
+class WaitInfo(_message.Message):
+    __slots__ = ("subscription_id", "workflow_execution_id", "wait_number", "kind", "key", "since", "where", "correlation_key", "consume_on_read", "promise")
+    SUBSCRIPTION_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
+    WAIT_NUMBER_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
+    CORRELATION_KEY_FIELD_NUMBER: _ClassVar[int]
+    CONSUME_ON_READ_FIELD_NUMBER: _ClassVar[int]
+    PROMISE_FIELD_NUMBER: _ClassVar[int]
+    subscription_id: int
+    workflow_execution_id: str
+    wait_number: int
+    kind: str
+    key: str
+    since: int
+    where: str
+    correlation_key: str
+    consume_on_read: bool
+    promise: str
+    def __init__(self, subscription_id: _Optional[int] = ..., workflow_execution_id: _Optional[str] = ..., wait_number: _Optional[int] = ..., kind: _Optional[str] = ..., key: _Optional[str] = ..., since: _Optional[int] = ..., where: _Optional[str] = ..., correlation_key: _Optional[str] = ..., consume_on_read: _Optional[bool] = ..., promise: _Optional[str] = ...) -> None: ...
+
+class ListEventsRequest(_message.Message):
+    __slots__ = ("org_id", "key", "before", "limit")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    key: str
+    before: int
+    limit: int
+    def __init__(self, org_id: _Optional[str] = ..., key: _Optional[str] = ..., before: _Optional[int] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class EventList(_message.Message):
+    __slots__ = ("events",)
+    EVENTS_FIELD_NUMBER: _ClassVar[int]
+    events: _containers.RepeatedCompositeFieldContainer[EventInfo]
+    def __init__(self, events: _Optional[_Iterable[_Union[EventInfo, _Mapping]]] = ...) -> None: ...
+
+class EventInfo(_message.Message):
+    __slots__ = ("event_id", "key", "status", "published_at", "data", "expires_at", "delivered", "correlation_key", "created_before", "consume_on_read", "reason", "dead_at")
+    EVENT_ID_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    PUBLISHED_AT_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
+    DELIVERED_FIELD_NUMBER: _ClassVar[int]
+    CORRELATION_KEY_FIELD_NUMBER: _ClassVar[int]
+    CREATED_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    CONSUME_ON_READ_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    DEAD_AT_FIELD_NUMBER: _ClassVar[int]
+    event_id: int
+    key: str
+    status: str
+    published_at: int
+    data: bytes
+    expires_at: int
+    delivered: int
+    correlation_key: str
+    created_before: bool
+    consume_on_read: bool
+    reason: str
+    dead_at: int
+    def __init__(self, event_id: _Optional[int] = ..., key: _Optional[str] = ..., status: _Optional[str] = ..., published_at: _Optional[int] = ..., data: _Optional[bytes] = ..., expires_at: _Optional[int] = ..., delivered: _Optional[int] = ..., correlation_key: _Optional[str] = ..., created_before: _Optional[bool] = ..., consume_on_read: _Optional[bool] = ..., reason: _Optional[str] = ..., dead_at: _Optional[int] = ...) -> None: ...
+
+class ListDeadEventsRequest(_message.Message):
+    __slots__ = ("org_id", "key", "before", "limit")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    key: str
+    before: int
+    limit: int
+    def __init__(self, org_id: _Optional[str] = ..., key: _Optional[str] = ..., before: _Optional[int] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class GetEventRequest(_message.Message):
+    __slots__ = ("org_id", "event_id")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    EVENT_ID_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    event_id: int
+    def __init__(self, org_id: _Optional[str] = ..., event_id: _Optional[int] = ...) -> None: ...
+
+class RemoveEventRequest(_message.Message):
+    __slots__ = ("org_id", "event_id")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    EVENT_ID_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    event_id: int
+    def __init__(self, org_id: _Optional[str] = ..., event_id: _Optional[int] = ...) -> None: ...
+
+class RemoveEventResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ReplayEventRequest(_message.Message):
+    __slots__ = ("org_id", "event_id")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    EVENT_ID_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    event_id: int
+    def __init__(self, org_id: _Optional[str] = ..., event_id: _Optional[int] = ...) -> None: ...
+
+class PublishResult(_message.Message):
+    __slots__ = ("event_id", "delivered", "retained", "started", "done", "idempotency_key_used", "idempotency_key_new")
+    EVENT_ID_FIELD_NUMBER: _ClassVar[int]
+    DELIVERED_FIELD_NUMBER: _ClassVar[int]
+    RETAINED_FIELD_NUMBER: _ClassVar[int]
+    STARTED_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_USED_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_NEW_FIELD_NUMBER: _ClassVar[int]
+    event_id: int
+    delivered: int
+    retained: bool
+    started: _containers.RepeatedScalarFieldContainer[str]
+    done: bool
+    idempotency_key_used: bool
+    idempotency_key_new: bool
+    def __init__(self, event_id: _Optional[int] = ..., delivered: _Optional[int] = ..., retained: _Optional[bool] = ..., started: _Optional[_Iterable[str]] = ..., done: _Optional[bool] = ..., idempotency_key_used: _Optional[bool] = ..., idempotency_key_new: _Optional[bool] = ...) -> None: ...
+
+class EventKeyRequest(_message.Message):
+    __slots__ = ("org_id", "key")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    key: str
+    def __init__(self, org_id: _Optional[str] = ..., key: _Optional[str] = ...) -> None: ...
+
+class EventKeyInfo(_message.Message):
+    __slots__ = ("key", "retained", "dropped")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    RETAINED_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    retained: int
+    dropped: int
+    def __init__(self, key: _Optional[str] = ..., retained: _Optional[int] = ..., dropped: _Optional[int] = ...) -> None: ...
+
+class WaitsOfKeyRequest(_message.Message):
+    __slots__ = ("org_id", "key", "kind", "limit")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    key: str
+    kind: str
+    limit: int
+    def __init__(self, org_id: _Optional[str] = ..., key: _Optional[str] = ..., kind: _Optional[str] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class ExplainEventRequest(_message.Message):
+    __slots__ = ("org_id", "event_id")
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    EVENT_ID_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    event_id: int
+    def __init__(self, org_id: _Optional[str] = ..., event_id: _Optional[int] = ...) -> None: ...
+
+class EventExplanation(_message.Message):
+    __slots__ = ("event", "waits", "more")
+    EVENT_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FIELD_NUMBER: _ClassVar[int]
+    MORE_FIELD_NUMBER: _ClassVar[int]
+    event: EventInfo
+    waits: _containers.RepeatedCompositeFieldContainer[ConsideredWait]
+    more: bool
+    def __init__(self, event: _Optional[_Union[EventInfo, _Mapping]] = ..., waits: _Optional[_Iterable[_Union[ConsideredWait, _Mapping]]] = ..., more: _Optional[bool] = ...) -> None: ...
+
+class ConsideredWait(_message.Message):
+    __slots__ = ("wait", "satisfied", "reason", "parts")
+    WAIT_FIELD_NUMBER: _ClassVar[int]
+    SATISFIED_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    wait: WaitInfo
+    satisfied: bool
+    reason: str
+    parts: _containers.RepeatedCompositeFieldContainer[FilterPart]
+    def __init__(self, wait: _Optional[_Union[WaitInfo, _Mapping]] = ..., satisfied: _Optional[bool] = ..., reason: _Optional[str] = ..., parts: _Optional[_Iterable[_Union[FilterPart, _Mapping]]] = ...) -> None: ...
+
+class FilterPart(_message.Message):
+    __slots__ = ("source", "outcome", "error", "facts")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    FACTS_FIELD_NUMBER: _ClassVar[int]
+    source: str
+    outcome: str
+    error: str
+    facts: _containers.RepeatedCompositeFieldContainer[Fact]
+    def __init__(self, source: _Optional[str] = ..., outcome: _Optional[str] = ..., error: _Optional[str] = ..., facts: _Optional[_Iterable[_Union[Fact, _Mapping]]] = ...) -> None: ...
+
+class Fact(_message.Message):
+    __slots__ = ("name", "value")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    value: str
+    def __init__(self, name: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
 
 class WorkerMessage(_message.Message):
     __slots__ = ("number", "received", "open", "requests", "part", "more")

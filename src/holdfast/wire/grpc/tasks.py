@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.contract import tasks as tk
 from holdfast.contract.failures import Rejection
 from holdfast.contract.instants import instant_or_none, micros, micros_or_none
-from holdfast.contract.messages import SettleAnswer
+from holdfast.contract.messages import SettledPromise
 from holdfast.contract.records import raw
 from holdfast.errors import InvalidRequest
 from holdfast.model.executions import Status
@@ -137,13 +137,13 @@ def started(answer: tk.StartedTask) -> pb.StartTaskResponse:
     )
 
 
-def completed(answer: SettleAnswer) -> pb.CompleteTaskResponse:
+def completed(answer: SettledPromise) -> pb.CompleteTaskResponse:
     return pb.CompleteTaskResponse(
         idempotency_key_used=answer.idempotency_key_used, idempotency_key_new=answer.idempotency_key_new
     )
 
 
-def failed(answer: SettleAnswer) -> pb.FailTaskResponse:
+def failed(answer: SettledPromise) -> pb.FailTaskResponse:
     return pb.FailTaskResponse(
         idempotency_key_used=answer.idempotency_key_used, idempotency_key_new=answer.idempotency_key_new
     )

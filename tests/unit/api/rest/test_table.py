@@ -17,12 +17,10 @@ from holdfast.api.rest.routing import Router
 from holdfast.contract.executions import Executions
 from holdfast.contract.explanations import Explanations
 from holdfast.contract.feeds import Feeds
-from holdfast.contract.messages import Messages
 from holdfast.errors import HoldfastError, MethodNotAllowed, RouteNotFound, _all_of
 
 NOUNS = {
     "executions": Executions,
-    "messages": Messages,
     "feeds": Feeds,
     "explanations": Explanations,
 }

@@ -11,10 +11,10 @@ from typing import Any
 from holdfast import Engine
 from holdfast.client.handles import WorkflowHandle
 from holdfast.contract import messages as ms
+from holdfast.contract.failures import Rejection
 from holdfast.model.events import HistoryEvent
 from holdfast.model.payloads import encode
 from holdfast.model.tokens import token_hash
-from holdfast.model.values import Failure
 from tests.conftest import OpenEngine, until
 from tests.replay.recording import Commits, check_cuts, check_invariants, check_whole
 
@@ -27,7 +27,6 @@ class Outside:
     def __init__(self, engine: Engine, workflows: tuple[Callable[..., Any], ...]) -> None:
         self.engine = engine
         self.client = engine.client
-        self.messages = engine._local.messages
         self._commits = Commits(engine)
         self._workflows = workflows
         self._started: list[tuple[Callable[..., Any], WorkflowHandle]] = []
@@ -46,27 +45,28 @@ class Outside:
 
         await until(does)
 
-    async def resolve(self, promise_id: str, value: Any = None, **options: Any) -> ms.SettleAnswer:
-        return await self.messages.settle(
-            ms.SettlePromise(org=ORG, promise_id=promise_id, value=encode(value, field="value"), **options)
+    async def resolve(self, promise_id: str, value: Any = None, **options: Any) -> ms.SettledPromise:
+        return await self.client.api.call(
+            ms.ResolvePromise(org=ORG, promise_id=promise_id, value=encode(value, field="value"), **options)
         )
 
-    async def resolve_by_token(self, token: str, value: Any = None) -> ms.SettleAnswer:
-        return await self.messages.settle(
-            ms.SettlePromise(org=ORG, token_hash=token_hash(token), value=encode(value, field="value"))
+    async def resolve_by_token(self, token: str, value: Any = None) -> ms.SettledPromise:
+        return await self.client.api.call(
+            ms.CompletePromise(org=ORG, token_hash=token_hash(token), value=encode(value, field="value"))
         )
 
-    async def reject(self, promise_id: str, error_type: str, message: str) -> ms.SettleAnswer:
-        failure = Failure(type=error_type, message=message)
-        return await self.messages.settle(ms.SettlePromise(org=ORG, promise_id=promise_id, failure=failure))
+    async def reject(self, promise_id: str, error_type: str, message: str) -> ms.SettledPromise:
+        error = Rejection(type=error_type, message=message)
+        return await self.client.api.call(ms.RejectPromise(org=ORG, promise_id=promise_id, error=error))
 
-    async def publish(self, key: str, data: Any = None, **options: Any) -> ms.PublishAnswer:
-        return await self.messages.publish(
-            ms.PublishEvent(org=ORG, key=key, data=encode(data, field="data"), **options)
-        )
+    async def publish(self, key: str, data: Any = None, **options: Any) -> ms.PublishResult:
+        return await self.client.api.call(ms.PublishEvent(org=ORG, key=key, data=encode(data, field="data"), **options))
 
-    async def broadcast(self, name: str) -> ms.BroadcastAnswer:
-        return await self.messages.broadcast(ms.ThrowBroadcast(org=ORG, name=name))
+    async def send(self, name: str, correlation: str, data: Any = None) -> ms.SendResult:
+        return await self.client.send_message(name, correlation, data)
+
+    async def broadcast(self, name: str) -> ms.BroadcastResult:
+        return await self.client.broadcast(name)
 
     async def result(self, handle: WorkflowHandle) -> Any:
         return await handle.result(timeout=20)

@@ -76,7 +76,7 @@ async def test_a_broadcast_that_does_not_come_in_time(engine):
     handle = await world.start(impatient)
 
     assert "no broadcast 'go' came in time" == await world.result(handle)
-    assert [] == await world.messages.waits("default", handle.id)
+    assert [] == await handle.waits()
     await world.check_replays()
 
 
@@ -112,12 +112,12 @@ async def test_a_message_reaches_exactly_one(engine):
     second = await world.start(mailbox, "a")
     await world.waiting(second, ("message", "letter"))
 
-    assert 1 == (await world.publish("letter", 1, correlation="a")).delivered
+    assert 1 == (await world.send("letter", "a", 1)).delivered
     assert 1 == await world.result(first)
-    assert 1 == (await world.publish("letter", 2, correlation="a")).delivered
+    assert 1 == (await world.send("letter", "a", 2)).delivered
     assert 2 == await world.result(second)
     await world.waiting(other, ("message", "letter"))
-    await world.publish("letter", 3, correlation="b")
+    await world.send("letter", "b", 3)
     assert 3 == await world.result(other)
     await world.check_replays()
 
@@ -132,11 +132,11 @@ async def test_messages_that_came_first_are_read_in_order(engine):
     handle = await world.start(late)
     await world.waiting(handle, ("signal", "begin"))
     for number in (1, 2, 3):
-        await world.publish("letter", number, correlation="a")
+        await world.send("letter", "a", number)
     await handle.signal("begin")
 
     assert [1, 2, 3] == await world.result(handle)
-    assert [] == await world.messages.events("default")
+    assert [] == await world.client.list_events()
     await world.check_replays()
 
 
@@ -166,7 +166,7 @@ async def test_an_event_is_no_message(engine):
     handle = await world.start(both)
     await world.waiting(handle, ("message", "letter"), ("event", "letter"))
     assert 1 == (await world.publish("letter", 1)).delivered
-    assert 1 == (await world.publish("letter", 2, correlation="a")).delivered
+    assert 1 == (await world.send("letter", "a", 2)).delivered
 
     assert [2, 1] == await world.result(handle)
     await world.check_replays()

@@ -172,7 +172,7 @@ async def test_an_event_that_does_not_come_in_time(engine):
     world = await outside(engine, impatient)
     handle = await world.start(impatient)
     await world.waiting(handle, ("signal", "end"))
-    assert [] == await world.messages.waits("default", handle.id)
+    assert [] == await handle.waits()
     await handle.signal("end")
 
     assert "no event 'k' where input.n > 1 came in time" == await world.result(handle)
@@ -211,7 +211,7 @@ async def test_the_loser_of_a_race_no_longer_waits(engine):
     await world.publish("a")
     await world.waiting(handle, ("signal", "end"))
 
-    assert [] == await world.messages.waits("default", handle.id)
+    assert [] == await handle.waits()
     assert 0 == (await world.publish("b")).delivered
     await handle.signal("end")
     assert "event:1" == await world.result(handle)
@@ -266,7 +266,7 @@ async def test_an_event_published_by_the_last_turn_is_out(engine):
     world = await outside(engine, farewell)
     await world.result(await world.start(farewell))
 
-    assert ["bye"] == [event.key for event in await world.messages.events("default")]
+    assert ["bye"] == [event.key for event in await world.client.list_events()]
     await world.check_replays()
 
 
@@ -278,7 +278,7 @@ async def test_an_event_nobody_may_look_back_for(engine):
     world = await outside(engine, shout)
     await world.result(await world.start(shout))
 
-    assert [] == await world.messages.events("default")
+    assert [] == await world.client.list_events()
 
 
 async def test_a_query_can_neither_wait_nor_publish(engine):
@@ -305,7 +305,7 @@ async def test_a_query_can_neither_wait_nor_publish(engine):
     for name in ("wait", "publish"):
         with pytest.raises(QueryNotReadOnly):
             await handle.query(name)
-    assert 0 == len(await world.messages.events("default"))
+    assert 0 == len(await world.client.list_events())
     await world.publish("k")
     await world.result(handle)
 

@@ -209,7 +209,7 @@ async def test_the_loser_of_a_race_is_taken_back(engine):
     late = await world.resolve(f"{handle.id}:slow", 2)
     assert (True, "CANCELLED") == (late.already_resolved, late.state)
     assert await world.engine._local.upkeep.next_due_at(0) is None
-    assert [] == await world.messages.waits("default", handle.id)
+    assert [] == await handle.waits()
     await handle.signal("end")
     assert [f"{handle.id}:fast", 1] == await world.result(handle)
     await world.check_replays()

@@ -12,7 +12,6 @@ from holdfast.api.rest.handlers import (
     calls,
     executions,
     explanations,
-    messages,
     streams,
     system,
     task_output,
@@ -20,7 +19,7 @@ from holdfast.api.rest.handlers import (
 from holdfast.wire.rest.request_shapes import shape_of
 
 Handler = Callable[[Call], Coroutine[Any, Any, Any]]
-_MODULES: Final = (executions, calls, messages, explanations, streams, system, task_output)
+_MODULES: Final = (executions, calls, streams, system, task_output)
 
 
 async def by_the_table(call: Call) -> Any:

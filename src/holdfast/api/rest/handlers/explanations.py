@@ -16,7 +16,3 @@ def _of(call: Call) -> Explanations:
 
 async def explain_workflow(call: Call) -> xv.ExplanationView:
     return xv.explanation_view(await _of(call).execution(call.org, call.execution_id))
-
-
-async def explain_event(call: Call) -> xv.EventExplanationView:
-    return xv.event_explanation_view(await _of(call).event(call.org, call.number("event_id")))

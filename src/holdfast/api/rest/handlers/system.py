@@ -7,6 +7,7 @@ from typing import Final
 
 from holdfast.api.rest.calls import Call
 from holdfast.contract.instants import instant
+from holdfast.contract.messages import ListEvents
 from holdfast.errors import RouteNotFound, StorageBusy
 from holdfast.wire.rest import system_views as sv
 
@@ -45,7 +46,7 @@ async def readyz(call: Call) -> sv.HealthView:
     """Asks the database something small; what it raises is the answer. Whoever probes does not wait for long."""
     try:
         async with asyncio.timeout(READY_S):
-            await call.nouns.messages.events("default", None, None, 1)
+            await call.nouns.api.call(ListEvents(org="default", limit=1))
     except TimeoutError:
         raise StorageBusy(f"the database did not answer within {READY_S:g} s") from None
     return sv.HealthView(status="ready")
