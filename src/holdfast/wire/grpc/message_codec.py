@@ -30,6 +30,7 @@ from msgspec import Raw, structs
 
 from holdfast.contract.instants import instant, micros
 from holdfast.errors import InvalidRequest
+from holdfast.wire.grpc.names import ATTRIBUTES
 from holdfast.wire.grpc.payloads import payload
 
 Convert = Callable[[Any, str], Any]
@@ -175,8 +176,11 @@ def _conversions(kind: Kind, found: Any) -> tuple[Convert, Convert]:
             lambda values, name: {str(key): write(value, name) for key, value in values.items()},
         )
     if kind.name == "struct":
-        codec = codec_of(kind.of, found.message_type._concrete_class)  # noqa: SLF001 - protobuf has no other name for it
-        return lambda value, _: codec.read(value), lambda value, _: codec.write(value)
+        struct, message = kind.of, found.message_type._concrete_class  # noqa: SLF001 - protobuf has no other name for it
+        # Found when it is needed: a message may contain itself.
+        return lambda value, _: codec_of(struct, message).read(value), lambda value, _: codec_of(struct, message).write(
+            value
+        )
     if kind.name == "float" and found.cpp_type in {found.CPPTYPE_INT64, found.CPPTYPE_INT32}:
         return _same, lambda value, _: math.ceil(value)
     return _SCALARS[kind.name](kind.of)
@@ -184,7 +188,7 @@ def _conversions(kind: Kind, found: Any) -> tuple[Convert, Convert]:
 
 @cache
 def codec_of(struct: type[msgspec.Struct], message: Any) -> MessageCodec:
-    return MessageCodec(struct, message)
+    return MessageCodec(struct, message, ATTRIBUTES.get(message.DESCRIPTOR.name, {}))
 
 
 def _same(value: Any, _: str) -> Any:

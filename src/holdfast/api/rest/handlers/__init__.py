@@ -19,7 +19,7 @@ from holdfast.api.rest.handlers import (
 from holdfast.wire.rest.request_shapes import shape_of
 
 Handler = Callable[[Call], Coroutine[Any, Any, Any]]
-_MODULES: Final = (executions, calls, streams, system, task_output)
+_MODULES: Final = (executions, calls, explanations, streams, system, task_output)
 
 
 async def by_the_table(call: Call) -> Any:
