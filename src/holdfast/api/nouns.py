@@ -9,7 +9,6 @@ from holdfast.contract.explanations import Explanations
 from holdfast.contract.feeds import Feeds
 from holdfast.contract.keys import KeyChecks
 from holdfast.contract.messages import Messages
-from holdfast.contract.metrics import Metrics
 from holdfast.contract.operation import Api
 from holdfast.contract.upkeep import Upkeep
 from holdfast.contract.workers import Sessions
@@ -28,5 +27,3 @@ class Nouns:
     keys: KeyChecks
     payload_bytes: int = 64 * 1024 * 1024
     explanations: Explanations | None = None
-    metrics: Metrics | None = None
-    """If they are counted."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from holdfast.contract import keys, queues, task_output, tasks
+from holdfast.contract import keys, queues, system, task_output, tasks
 from holdfast.contract.operation import OPERATIONS, Operation
 
-_NOUNS: Final = (queues, keys, tasks, task_output)
+_NOUNS: Final = (queues, keys, tasks, task_output, system)
 
 TABLE: Final[tuple[Operation, ...]] = tuple(OPERATIONS.values())
 BY_NAME: Final[dict[str, Operation]] = {operation.name: operation for operation in TABLE}

@@ -19,7 +19,8 @@ from holdfast.config import EngineConfig
 from holdfast.contract import calls
 from holdfast.contract import executions as ex
 from holdfast.contract import workers as wk
-from holdfast.contract.upkeep import DueWork, RecoveryReport
+from holdfast.contract.metrics import Metrics
+from holdfast.contract.upkeep import DueWork
 from holdfast.engine.api import LocalApi
 from holdfast.engine.checks import check_not_reserved, check_payload, check_tags, check_timeout
 from holdfast.engine.cursors import Cursors
@@ -49,10 +50,10 @@ from holdfast.engine.outcomes import Outcomes
 from holdfast.engine.past import ChoosePoint, Past, read_past
 from holdfast.engine.queries import Queries, check_as_of
 from holdfast.engine.queues import Queues
-from holdfast.engine.recovery import recover
 from holdfast.engine.retention import Retention
 from holdfast.engine.rules.rebuilding import check_point, retry_point
 from holdfast.engine.standalone_tasks import StandaloneTasks
+from holdfast.engine.system import System
 from holdfast.engine.unit_of_work import Effects, OperationQueue
 from holdfast.engine.updates import Updates
 from holdfast.engine.upkeep.forget import Forget
@@ -122,9 +123,13 @@ class LocalEngine:
         self.mailboxes = Mailboxes(self)
         self.upkeep = LocalUpkeep(self)
         self.queues = Queues(store, self.queue, self.desk, lambda: self.keys.chain, self.upkeep.claim)
-        self.api = LocalApi(self.run, config.limits, (self.queues, self.keys, self.tasks, self.feeds.tasks))
+        self.system = System(store, self.queue, config.limits, self.upkeep.claim, lambda: self.metrics)
+        self.api = LocalApi(
+            self.run, config.limits, (self.queues, self.keys, self.tasks, self.feeds.tasks, self.system)
+        )
         self.loop: asyncio.AbstractEventLoop | None = None
         self.tracing: Tracing | None = None
+        self.metrics: Metrics | None = None
 
     async def start(self) -> None:
         self.loop = asyncio.get_running_loop()
@@ -549,8 +554,3 @@ class LocalUpkeep:
             outcomes.closed(
                 ((org, execution.id), ex.Outcome(execution.status, last[execution.id])) for execution in closed
             )
-
-    async def recover(self, org: str) -> RecoveryReport:
-        report = await recover(self._engine.queue, self._engine.store, org)
-        await self.claim()
-        return report
