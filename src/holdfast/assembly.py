@@ -18,6 +18,7 @@ from holdfast.client.options import Workflow
 from holdfast.client.views import result_of
 from holdfast.config import GC_THRESHOLD, EngineConfig, ServerConfig, TelemetryConfig, WorkerConfig
 from holdfast.contract.messages import PublishResult
+from holdfast.contract.system import Recover
 from holdfast.contract.upkeep import RecoveryReport
 from holdfast.engine.facade import LocalEngine
 from holdfast.engine.observing import CommitMeters, CommitTraces, Observer, observe
@@ -187,6 +188,7 @@ class Engine:
             page = MetricsPage(self._local.store, telemetry.queue_refresh_s, telemetry.series)
             page.watch_engine(self._local)
             page.watch_worker(lambda: self._worker)
+            self._local.metrics = page
             observers.append(CommitMeters(page.meters))
         if telemetry.traces:
             tracing = Tracing(telemetry.trace_ratio)
@@ -231,7 +233,6 @@ class Engine:
             upkeep=local.upkeep,
             feeds=local.feeds,
             keys=local.keys,
-            metrics=self.metrics,
             explanations=self._explanations(),
             payload_bytes=self.config.limits.payload_bytes,
         )
@@ -293,7 +294,7 @@ class Engine:
         """Do at once what the services do in time, check every waiting execution, report."""
         if not self._running:
             raise EngineStopped
-        return await self._local.upkeep.recover(self.org)
+        return await self._local.api.call(Recover(org=self.org))
 
 
 class RemoteWorker:

@@ -8,7 +8,6 @@ from holdfast.contract.executions import Executions
 from holdfast.contract.explanations import Explanations
 from holdfast.contract.feeds import Feeds
 from holdfast.contract.keys import KeyChecks
-from holdfast.contract.metrics import Metrics
 from holdfast.contract.operation import Api
 from holdfast.contract.upkeep import Upkeep
 from holdfast.contract.workers import Sessions
@@ -26,5 +25,3 @@ class Nouns:
     keys: KeyChecks
     payload_bytes: int = 64 * 1024 * 1024
     explanations: Explanations | None = None
-    metrics: Metrics | None = None
-    """If they are counted."""

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from holdfast.contract.operation import JSON
 from holdfast.contract.operation import Operation as Row
 from holdfast.model.keys import Role
 from holdfast.wire.rest.request_shapes import shape_of
@@ -91,7 +92,7 @@ def routes_of(row: Row) -> Iterator[Operation]:
             summary=row.summary,
             body=shape.body,
             query=shape.query,
-            answer=row.answer,
+            answer=row.answer if row.media == JSON else None,
             status=row.status,
             payload=row.payload,
             waits=row.waits,

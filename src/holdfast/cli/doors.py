@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from holdfast.assembly import Engine
     from holdfast.cli.output import Output
     from holdfast.client.client import Client
-    from holdfast.client.remote.caller import Caller
+    from holdfast.contract.system import CallerInfo
     from holdfast.model.executions import Execution
-    from holdfast.wire.rest.system_views import MeView
 
 T = TypeVar("T")
 DEFAULT_FILE = Path("holdfast.db")
@@ -82,8 +81,8 @@ class Door:
         from holdfast.store.urls import kind_of
 
         if self.server is not None:
-            async with self._introduced() as (_, me):
-                return words.now() if me.now is None else micros(me.now)
+            now = (await self._me()).now
+            return words.now() if now is None else micros(now)
         assert self.db is not None
         if kind_of(self.db) == "sqlite":
             return words.now()
@@ -94,24 +93,16 @@ class Door:
         async with Database(self.db, StoreConfig(), words.now).session() as connection:
             return await time_of(connection)
 
-    @asynccontextmanager
-    async def caller(self) -> AsyncIterator[tuple[Caller, str]]:
-        """For what a Client has no words for: calls to the server, and the path of the org that the key is for."""
-        from holdfast.client.remote.caller import escaped
-
-        async with self._introduced() as (caller, me):
-            yield caller, f"/api/orgs/{escaped(self.org if me.key_id is None else me.org)}"
-
-    @asynccontextmanager
-    async def _introduced(self) -> AsyncIterator[tuple[Caller, MeView]]:
-        """Calls to the server, and what it says of itself and of us."""
+    async def _me(self) -> CallerInfo:
+        """What the server says of itself and of us."""
         from holdfast.client.remote.caller import Caller
-        from holdfast.wire.rest.system_views import MeView
+        from holdfast.client.remote.http_api import HttpApi
+        from holdfast.contract.system import WhoAmI
 
         assert self.server is not None
         caller = Caller(self.server, self.api_key)
         try:
-            yield caller, await caller.get("/api/me", MeView)
+            return await HttpApi(caller).call(WhoAmI())
         finally:
             await caller.close()
 

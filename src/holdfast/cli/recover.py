@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from holdfast.cli.doors import Door, connected
-
-if TYPE_CHECKING:
-    from holdfast.wire.rest.system_views import RecoveryView
 
 
 @click.command()
@@ -20,9 +15,10 @@ def recover(door: Door) -> None:
 
     It may be run at any time, while workers are at work.
     """
-    import asyncio
+    from holdfast.contract.system import Recover
 
-    report = asyncio.run(_on_database(door) if door.server is None else _on_server(door))
+    # A look begins no service: so the report is about all that was done.
+    report = door.look(lambda client: client.api.call(Recover(org=client.org)))
     if door.out.as_json:
         door.out.document(report)
         return
@@ -42,18 +38,3 @@ def recover(door: Door) -> None:
     out.field("repaired", told or "nothing was to be repaired")
     for execution_id in report.stuck:
         out.field("stuck", f"{execution_id}: holdfast workflow show {execution_id}")
-
-
-async def _on_database(door: Door) -> RecoveryView:
-    from holdfast.wire.rest.system_views import recovery_view
-
-    async with door.engine(looking=True) as engine:  # so that the report is about all that was done
-        return recovery_view(await engine.recover())
-
-
-async def _on_server(door: Door) -> RecoveryView:
-    from holdfast.wire.rest.bodies import NoBody
-    from holdfast.wire.rest.system_views import RecoveryView
-
-    async with door.caller() as (caller, org):
-        return await caller.post(f"{org}/recover", NoBody(), RecoveryView, wait_s=None)

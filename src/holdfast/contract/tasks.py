@@ -135,7 +135,7 @@ class StandaloneTaskInfo(Record, frozen=True, kw_only=True, rename=_KIND):
     status: Status
     queue: str
     priority: int
-    args: tuple[Any, ...]
+    args: Annotated[tuple[Any, ...], Meta(extra_json_schema={"items": {}})]
     retry: RetryPolicy
     timeouts: TaskTimeouts
     metadata: dict[str, str]

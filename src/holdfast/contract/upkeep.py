@@ -7,6 +7,8 @@ from typing import Protocol
 
 import msgspec
 
+from holdfast.contract.operation import Record
+
 
 class DueWork(msgspec.Struct, frozen=True):
     """What one pass over the due timers, due tasks and expired sessions did. `more` asks for another pass at once."""
@@ -19,8 +21,8 @@ class DueWork(msgspec.Struct, frozen=True):
     more: bool = False
 
 
-class RecoveryReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What `recover()` found and did."""
+class RecoveryReport(Record, frozen=True, kw_only=True):
+    """What `recover()` found and did. `stuck` are executions that can't go on by themselves."""
 
     open_executions: int = 0
     sessions_expired: int = 0
@@ -83,5 +85,3 @@ class Upkeep(Protocol):
         ...
 
     def now(self) -> int: ...
-
-    def recover(self, org: str) -> Awaitable[RecoveryReport]: ...

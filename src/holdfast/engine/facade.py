@@ -19,7 +19,8 @@ from holdfast.config import EngineConfig
 from holdfast.contract import calls
 from holdfast.contract import executions as ex
 from holdfast.contract import workers as wk
-from holdfast.contract.upkeep import DueWork, RecoveryReport
+from holdfast.contract.metrics import Metrics
+from holdfast.contract.upkeep import DueWork
 from holdfast.engine.api import LocalApi
 from holdfast.engine.checks import check_payload, check_tags
 from holdfast.engine.cursors import Cursors
@@ -42,10 +43,10 @@ from holdfast.engine.promises.settle import Promises
 from holdfast.engine.queries import Queries, check_as_of
 from holdfast.engine.queues import Queues
 from holdfast.engine.rebuilds import Rebuilds
-from holdfast.engine.recovery import recover
 from holdfast.engine.retention import Retention
 from holdfast.engine.standalone_tasks import StandaloneTasks
 from holdfast.engine.starts import Starts
+from holdfast.engine.system import System
 from holdfast.engine.unit_of_work import Effects, OperationQueue
 from holdfast.engine.updates import Updates
 from holdfast.engine.upkeep.forget import Forget
@@ -119,6 +120,7 @@ class LocalEngine:
         self.queues = Queues(store, self.queue, self.desk, lambda: self.keys.chain, self.upkeep.claim)
         starts = Starts(self.run, config.limits, lambda: self.tracing)
         rebuilds = Rebuilds(store, self.queue, secret)
+        self.system = System(store, self.queue, config.limits, self.upkeep.claim, lambda: self.metrics)
         nouns = (
             self.queues,
             self.keys,
@@ -129,11 +131,13 @@ class LocalEngine:
             self.messages,
             self.promises,
             self.broadcasts,
+            self.system,
             Explanations(lambda: self.api),
         )
         self.api: LocalApi = LocalApi(self.run, config.limits, nouns)
         self.loop: asyncio.AbstractEventLoop | None = None
         self.tracing: Tracing | None = None
+        self.metrics: Metrics | None = None
 
     async def start(self) -> None:
         self.loop = asyncio.get_running_loop()
@@ -454,8 +458,3 @@ class LocalUpkeep:
             outcomes.closed(
                 ((org, execution.id), ex.Outcome(execution.status, last[execution.id])) for execution in closed
             )
-
-    async def recover(self, org: str) -> RecoveryReport:
-        report = await recover(self._engine.queue, self._engine.store, org)
-        await self.claim()
-        return report

@@ -11,7 +11,7 @@ from holdfast.client.remote.caller import Caller
 from holdfast.client.remote.http import HttpExecutions
 from holdfast.client.remote.http_api import HttpApi
 from holdfast.client.remote.http_explanations import HttpExplanations
-from holdfast.wire.rest.system_views import MeView
+from holdfast.contract.system import WhoAmI
 
 if TYPE_CHECKING:
     from holdfast.client.client import Client
@@ -42,15 +42,16 @@ class Connecting:
 
     async def _connect(self) -> Client:
         """The key decides which org it is. A key that does not count is found out here."""
+        api = HttpApi(self._caller)
         try:
-            me = await self._caller.get("/api/me", MeView)
+            me = await api.call(WhoAmI())
         except BaseException:
             await self._caller.close()
             raise
         org = self._org if me.key_id is None and self._org is not None else me.org
         caller = self._caller
         client = self._make(
-            HttpApi(caller),
+            api,
             HttpExecutions(caller),
             org,
             payload_limit=me.payload_bytes,

@@ -1713,6 +1713,58 @@ class Fact(_message.Message):
     value: str
     def __init__(self, name: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
 
+class WhoAmIRequest(_message.Message):
+    __slots__ = ("org_id",)
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    def __init__(self, org_id: _Optional[str] = ...) -> None: ...
+
+class CallerInfo(_message.Message):
+    __slots__ = ("org", "role", "key_id", "payload_bytes", "now")
+    ORG_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    KEY_ID_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_BYTES_FIELD_NUMBER: _ClassVar[int]
+    NOW_FIELD_NUMBER: _ClassVar[int]
+    org: str
+    role: str
+    key_id: str
+    payload_bytes: int
+    now: int
+    def __init__(self, org: _Optional[str] = ..., role: _Optional[str] = ..., key_id: _Optional[str] = ..., payload_bytes: _Optional[int] = ..., now: _Optional[int] = ...) -> None: ...
+
+class RecoverRequest(_message.Message):
+    __slots__ = ("org_id",)
+    ORG_ID_FIELD_NUMBER: _ClassVar[int]
+    org_id: str
+    def __init__(self, org_id: _Optional[str] = ...) -> None: ...
+
+class RecoveryReport(_message.Message):
+    __slots__ = ("open_executions", "sessions_expired", "turns_reclaimed", "tasks_reclaimed", "timers_fired", "made_ready", "timers_restored", "tasks_restored", "waits_restored", "promises_restored", "stuck")
+    OPEN_EXECUTIONS_FIELD_NUMBER: _ClassVar[int]
+    SESSIONS_EXPIRED_FIELD_NUMBER: _ClassVar[int]
+    TURNS_RECLAIMED_FIELD_NUMBER: _ClassVar[int]
+    TASKS_RECLAIMED_FIELD_NUMBER: _ClassVar[int]
+    TIMERS_FIRED_FIELD_NUMBER: _ClassVar[int]
+    MADE_READY_FIELD_NUMBER: _ClassVar[int]
+    TIMERS_RESTORED_FIELD_NUMBER: _ClassVar[int]
+    TASKS_RESTORED_FIELD_NUMBER: _ClassVar[int]
+    WAITS_RESTORED_FIELD_NUMBER: _ClassVar[int]
+    PROMISES_RESTORED_FIELD_NUMBER: _ClassVar[int]
+    STUCK_FIELD_NUMBER: _ClassVar[int]
+    open_executions: int
+    sessions_expired: int
+    turns_reclaimed: int
+    tasks_reclaimed: int
+    timers_fired: int
+    made_ready: int
+    timers_restored: int
+    tasks_restored: int
+    waits_restored: int
+    promises_restored: int
+    stuck: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, open_executions: _Optional[int] = ..., sessions_expired: _Optional[int] = ..., turns_reclaimed: _Optional[int] = ..., tasks_reclaimed: _Optional[int] = ..., timers_fired: _Optional[int] = ..., made_ready: _Optional[int] = ..., timers_restored: _Optional[int] = ..., tasks_restored: _Optional[int] = ..., waits_restored: _Optional[int] = ..., promises_restored: _Optional[int] = ..., stuck: _Optional[_Iterable[str]] = ...) -> None: ...
+
 class WorkerMessage(_message.Message):
     __slots__ = ("number", "received", "open", "requests", "part", "more")
     NUMBER_FIELD_NUMBER: _ClassVar[int]

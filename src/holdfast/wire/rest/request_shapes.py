@@ -43,7 +43,7 @@ class RequestShape:
         sent = [field for field in fields.values() if field.name not in path_fields | SERVER_FIELDS]
         self.fields = tuple(field.name for field in sent)
         self.has_request_id = "request_id" in self.fields
-        self.is_audited = "by" in self._struct.__struct_fields__
+        self._by_server = SERVER_FIELDS.intersection(self._struct.__struct_fields__)
         self._pairs = {field.name for field in sent if operation.method == GET and _is_mapping(field)}
         derived = self._derived(sent)
         self.query = derived if operation.method == GET and sent else None
@@ -82,9 +82,8 @@ class RequestShape:
             values[field.name] = _number(path[name], name) if _is_number(field) else path[name]
         if self.has_request_id:
             values["request_id"] = one_key(key, given.request_id, given.idempotency_key)
-        if self.is_audited:
-            values.update(by=by, address=address)
-        return self._struct(org=org, **values)
+        told: dict[str, Any] = {"org": org, "by": by, "address": address}
+        return self._struct(**values, **{name: told[name] for name in self._by_server})
 
     # --- the client's side ---
 

@@ -9,10 +9,10 @@ from holdfast import Server
 from holdfast.api.auth import AuthMode, AuthSettings
 from holdfast.client.remote.caller import Caller as HttpCaller
 from holdfast.config import ServerConfig
+from holdfast.contract.system import CallerInfo
 from holdfast.errors import TooManyRequests
 from holdfast.model.keys import Role
 from holdfast.wire.grpc import holdfast_pb2 as pb
-from holdfast.wire.rest.system_views import MeView
 from tests.conftest import QUICK
 from tests.grpc_door import Caller, make_key
 
@@ -51,7 +51,7 @@ async def test_both_doors_count_together(database_url):
             await call("ListWorkflows", LIST)
         caller = HttpCaller(running.url, key)
         with pytest.raises(TooManyRequests):
-            await caller.get("/api/me", MeView)
+            await caller.get("/api/me", CallerInfo)
         await caller.close()
 
 

@@ -234,7 +234,7 @@ async def test_health(door, running, monkeypatch):
         raise StorageBusy
 
     fine = await door.get("/readyz")
-    monkeypatch.setattr(running._local.store, "published", away)
+    monkeypatch.setattr(running._local.store, "read", away)
     busy = await door.get("/readyz")
 
     assert (200, 503, "storage_busy") == (fine.status, busy.status, busy.json["code"])
@@ -242,8 +242,8 @@ async def test_health(door, running, monkeypatch):
 
 
 async def test_a_probe_does_not_wait_for_a_database_that_is_silent(door, running, monkeypatch):
-    monkeypatch.setattr("holdfast.api.rest.handlers.system.READY_S", 0.01)
-    monkeypatch.setattr(running._local.store, "published", lambda *given: asyncio.Event().wait())
+    monkeypatch.setattr("holdfast.engine.system.READY_S", 0.01)
+    monkeypatch.setattr(running._local.store, "read", lambda *given: asyncio.Event().wait())
     answer = await door.get("/readyz")
 
     assert (503, "storage_busy") == (answer.status, answer.json["code"])

@@ -13,13 +13,12 @@ from holdfast.api.rest.handlers import (
     executions,
     explanations,
     streams,
-    system,
     task_output,
 )
 from holdfast.wire.rest.request_shapes import shape_of
 
 Handler = Callable[[Call], Coroutine[Any, Any, Any]]
-_MODULES: Final = (executions, calls, explanations, streams, system, task_output)
+_MODULES: Final = (executions, calls, explanations, streams, task_output)
 
 
 async def by_the_table(call: Call) -> Any:
