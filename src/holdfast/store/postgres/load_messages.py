@@ -11,7 +11,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from holdfast.expressions.lookups import reader
 from holdfast.model.messages import (
     DeadEvent,
     DeliveryRow,
@@ -23,12 +22,8 @@ from holdfast.model.messages import (
     TokenRow,
     TriggerRow,
 )
-from holdfast.store.message_rows import (
-    row_to_delivery,
-    row_to_promise,
-    row_to_published,
-    row_to_subscription,
-)
+from holdfast.store.matches import KEPT_KINDS, MOST_DELIVERIES, match_of
+from holdfast.store.message_rows import DELIVERIES, PROMISES, PUBLISHED, SUBSCRIPTIONS
 from holdfast.store.postgres.plain import load_groups, load_rows
 from holdfast.store.postgres.statements import Connection, columns, statement
 from holdfast.store.protocol import EventMatch, Loaded, LoadPlan, LookBack, LookBackKey, TaskKey
@@ -53,10 +48,8 @@ NUMBERS: Final = 65_536
 """How many numbers a transaction may give away: the step of the sequence."""
 
 _NO_BOUND: Final = 2**62
-_DELIVERIES: Final = 100
 _TOPICS_COUNT: Final = 1_024
 _GLANCE: Final = 256
-_KEPT_KINDS: Final = (SubscriptionKind.EVENT, SubscriptionKind.MESSAGE)
 
 Topic = tuple[str, str]
 
@@ -103,8 +96,8 @@ class MessageLoad:
         self._deliveries = await self._open_deliveries() if deliveries else []
 
     async def _open_deliveries(self) -> list[DeliveryRow]:
-        found = await self.connection.fetch(_OPEN_DELIVERIES, min(_DELIVERIES, self.plan.deliveries))
-        return [row_to_delivery(row) for row in found]
+        found = await self.connection.fetch(_OPEN_DELIVERIES, min(MOST_DELIVERIES, self.plan.deliveries))
+        return [DELIVERIES.from_row(row) for row in found]
 
     # --- before the heads are locked ---
 
@@ -133,7 +126,7 @@ class MessageLoad:
         held = {lock_of(topic) for topic in self._topics}
         ours = [delivery for delivery in self._deliveries if lock_of((delivery.org, delivery.key)) in held]
         share = self.plan.deliveries // len(ours) if ours else 0
-        pages = await self._match([_match_of(delivery, share) for delivery in ours])
+        pages = await self._match([match_of(delivery, share) for delivery in ours])
         for delivery, page in zip(ours, pages, strict=True):
             self.loaded.deliveries.append((delivery, page, len(page) >= share))
 
@@ -148,13 +141,13 @@ class MessageLoad:
         asked = [(number, *key) for number, key in enumerate(shared)]
         groups = list(shared.values())
         for row in await self.connection.fetch(_UNFILTERED, *columns(asked, 7)):
-            kept = self._keep(row_to_subscription(row[1:]))
+            kept = self._keep(SUBSCRIPTIONS.from_row(row[1:]))
             for number in groups[row[0]]:
                 found[number][kept] = None
         demands = await self._demands(matches)
         if demands:
             for row in await self.connection.fetch(_WITH_VALUE, *columns(demands, 9)):
-                found[row[0]][self._keep(row_to_subscription(row[1:]))] = None
+                found[row[0]][self._keep(SUBSCRIPTIONS.from_row(row[1:]))] = None
         return [sorted(ids)[: match.limit] for ids, match in zip(found, matches, strict=True)]
 
     async def _demands(self, matches: list[EventMatch]) -> list[tuple[Any, ...]]:
@@ -216,19 +209,19 @@ class MessageLoad:
         wanted = plan.published.union(delivery.id for delivery, _, _ in loaded.deliveries).union(self._expired)
         if wanted:
             for row in await self.connection.fetch(_PUBLISHED, list(wanted)):
-                loaded.published.setdefault(row[0], row_to_published(row))
+                loaded.published.setdefault(row[0], PUBLISHED.from_row(row))
         loaded.expired_events = [loaded.published[number] for number in self._expired if number in loaded.published]
         await self._load_keys()
 
     async def _load_waits(self, wanted: Iterable[TaskKey]) -> None:
         for row in await self.connection.fetch(_BY_WAIT, *columns(wanted, 2)):
-            self._keep(row_to_subscription(row))
+            self._keep(SUBSCRIPTIONS.from_row(row))
 
     async def _load_promises(self) -> None:
         """A pending one that an event may settle brings its subscription along."""
         waits = []
         for row in await self.connection.fetch(_PROMISES, *columns(self._promises, 2)):
-            promise = row_to_promise(row)
+            promise = PROMISES.from_row(row)
             self.loaded.promises[promise.execution_id, promise.name] = promise
             if promise.event_key is not None and promise.state is PromiseState.PENDING:
                 waits.append((promise.execution_id, -promise.promise_no))
@@ -258,7 +251,7 @@ class MessageLoad:
         def events() -> Iterator[PublishedRow]:
             nonlocal hungry
             for row in rows:
-                yield published.get(row[0]) or row_to_published(row)
+                yield published.get(row[0]) or PUBLISHED.from_row(row)
             hungry = True
 
         spare = len(self.plan.matches) + len(self.plan.published)
@@ -286,7 +279,7 @@ class MessageLoad:
         await self._load_oldest()
 
     async def _load_under_way(self, keys: set[Topic]) -> None:
-        wanted = {(org, str(kind), key) for org, key in keys for kind in _KEPT_KINDS}
+        wanted = {(org, str(kind), key) for org, key in keys for kind in KEPT_KINDS}
         wanted.update((match.org, str(match.kind), match.key) for match in self.plan.matches)
         for org, kind, key, number in await self.connection.fetch(_UNDER_WAY, *columns(wanted, 3)):
             self.loaded.under_way.setdefault((org, SubscriptionKind(kind), key), set()).add(number)
@@ -301,7 +294,7 @@ class MessageLoad:
                 asked.append((len(asked), *at, excess))
         if asked:
             for row in await self.connection.fetch(_OLDEST, *columns(asked, 4)):
-                event = loaded.published.setdefault(row[1], row_to_published(row[1:]))
+                event = loaded.published.setdefault(row[1], PUBLISHED.from_row(row[1:]))
                 loaded.oldest.setdefault((event.org, event.key), []).append(event)
 
 
@@ -311,17 +304,3 @@ def _at(match: EventMatch) -> tuple[str, str, str]:
 
 def _bound(match: EventMatch) -> int:
     return _NO_BOUND if match.bound is None else match.bound
-
-
-def _match_of(delivery: DeliveryRow, limit: int) -> EventMatch:
-    correlation = delivery.correlation
-    return EventMatch(
-        org=delivery.org,
-        kind=delivery.kind,
-        key=delivery.key,
-        value_at=reader(delivery.data) if correlation is None else lambda _: correlation,
-        after=delivery.cursor,
-        # Younger ones may have joined; the rules know them.
-        bound=delivery.bound if delivery.kind is SubscriptionKind.BROADCAST else None,
-        limit=limit,
-    )

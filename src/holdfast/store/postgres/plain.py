@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeVar
 
-from holdfast.store.plain import TABLES, Column, PlainTable
+from holdfast.store.codecs import Column
+from holdfast.store.plain import TABLES, PlainTable
 from holdfast.store.postgres.planning import by_keys
 from holdfast.store.postgres.statements import Connection, Raced, columns
 from holdfast.store.postgres.writing import Writing

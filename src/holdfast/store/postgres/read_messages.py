@@ -11,12 +11,7 @@ from holdfast.model.messages import (
     SubscriptionKind,
     SubscriptionRow,
 )
-from holdfast.store.message_rows import (
-    row_to_delivery,
-    row_to_promise,
-    row_to_published,
-    row_to_subscription,
-)
+from holdfast.store.message_rows import DELIVERIES, PROMISES, PUBLISHED, SUBSCRIPTIONS
 from holdfast.store.postgres.planning import by_keys
 from holdfast.store.postgres.statements import Connection, statement
 from holdfast.store.rows import Row
@@ -31,19 +26,19 @@ _AFTER_ALL: Final = 2**62
 
 
 async def promises(connection: Connection, org: str, execution_id: str) -> list[PromiseRow]:
-    return [row_to_promise(row) for row in await connection.fetch(_PROMISES, org, execution_id)]
+    return [PROMISES.from_row(row) for row in await connection.fetch(_PROMISES, org, execution_id)]
 
 
 @by_keys
 async def waits(connection: Connection, org: str, execution_id: str) -> list[SubscriptionRow]:
-    return [row_to_subscription(row) for row in await connection.fetch(_WAITS, org, execution_id)]
+    return [SUBSCRIPTIONS.from_row(row) for row in await connection.fetch(_WAITS, org, execution_id)]
 
 
 @by_keys
 async def waits_of_key(
     connection: Connection, org: str, kind: SubscriptionKind, key: str, limit: int
 ) -> list[SubscriptionRow]:
-    return [row_to_subscription(row) for row in await connection.fetch(_WAITS_OF_KEY, org, str(kind), key, limit)]
+    return [SUBSCRIPTIONS.from_row(row) for row in await connection.fetch(_WAITS_OF_KEY, org, str(kind), key, limit)]
 
 
 @by_keys
@@ -52,14 +47,14 @@ async def published(
 ) -> list[PublishedRow]:
     values = _page(org, key, before, limit)
     found = await connection.fetch(_PUBLISHED if key is None else _PUBLISHED_OF_KEY, *values)
-    return [row_to_published(row) for row in found]
+    return [PUBLISHED.from_row(row) for row in found]
 
 
 async def delivery(connection: Connection, org: str | None, number: int) -> DeliveryRow | None:
     row = await connection.fetchrow(_DELIVERY, number)
     if row is None:
         return None
-    found = row_to_delivery(row)
+    found = DELIVERIES.from_row(row)
     return found if org is None or found.org == org else None
 
 

@@ -5,12 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from holdfast.errors import InvalidRequest
-from holdfast.store.message_rows import (
-    delivery_to_row,
-    promise_to_row,
-    published_to_row,
-    subscription_to_row,
-)
+from holdfast.store.message_rows import DELIVERIES, PROMISES, PUBLISHED, SUBSCRIPTIONS
 from holdfast.store.postgres.load_messages import NUMBERS
 from holdfast.store.postgres.statements import statement
 from holdfast.store.postgres.writing import Writing
@@ -36,10 +31,10 @@ def write_messages(writing: Writing, changes: Changes, last_id: int) -> None:
     """`last_id` is the number before the block that this batch has drawn."""
     if changes.last_id is not None and changes.last_id > last_id + NUMBERS:
         raise InvalidRequest(f"one call can begin {NUMBERS:,} waits or send as many events, not more", field="waits")
-    writing.rows(_UPSERT_PROMISES, [promise_to_row(promise) for promise in changes.promises.values()])
+    writing.rows(_UPSERT_PROMISES, [PROMISES.to_row(promise) for promise in changes.promises.values()])
     _write_waits(writing, changes)
     _write_events(writing, changes)
-    writing.rows(_UPSERT_DELIVERIES, [delivery_to_row(delivery) for delivery in changes.deliveries.values()])
+    writing.rows(_UPSERT_DELIVERIES, [DELIVERIES.to_row(delivery) for delivery in changes.deliveries.values()])
     if changes.forget_messages_before is not None:
         writing.add((_FORGET_PROMISES, (changes.forget_messages_before, _PAGE)), after=True)
         day_ago = changes.forget_messages_before - _DAY
@@ -51,7 +46,7 @@ def _write_waits(writing: Writing, changes: Changes) -> None:
     """A wait that begins and ends in the same batch is never written."""
     gone, purged = set(changes.deleted_subscriptions), set(changes.purge_waits)
     new = [
-        subscription_to_row(row)
+        SUBSCRIPTIONS.to_row(row)
         for row in changes.new_subscriptions.values()
         if row.id not in gone and row.execution_id not in purged
     ]
@@ -62,6 +57,6 @@ def _write_waits(writing: Writing, changes: Changes) -> None:
 
 def _write_events(writing: Writing, changes: Changes) -> None:
     gone = set(changes.deleted_published)
-    kept = [published_to_row(event) for event in changes.published.values() if event.id not in gone]
+    kept = [PUBLISHED.to_row(event) for event in changes.published.values() if event.id not in gone]
     writing.rows(_UPSERT_PUBLISHED, kept)
     writing.keys(_DELETE_PUBLISHED, changes.deleted_published)

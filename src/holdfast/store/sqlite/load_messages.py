@@ -8,9 +8,7 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 
-from holdfast.expressions.lookups import reader
 from holdfast.model.messages import (
-    DeliveryRow,
     EventKeyRow,
     PromiseState,
     SubscriptionKind,
@@ -18,12 +16,8 @@ from holdfast.model.messages import (
     TokenRow,
     TriggerRow,
 )
-from holdfast.store.message_rows import (
-    row_to_delivery,
-    row_to_promise,
-    row_to_published,
-    row_to_subscription,
-)
+from holdfast.store.matches import KEPT_KINDS, MOST_DELIVERIES, match_of
+from holdfast.store.message_rows import DELIVERIES, PROMISES, PUBLISHED, SUBSCRIPTIONS
 from holdfast.store.protocol import EventMatch, Loaded, LoadPlan
 from holdfast.store.rows import Row
 from holdfast.store.sqlite.plain import load_groups, load_rows
@@ -42,7 +36,6 @@ _PUBLISHED = rows("published", "by_id")
 _OPEN_DELIVERIES = statement("deliveries", "open")
 _UNDER_WAY = rows("deliveries", "under_way")
 _NO_BOUND = 2**62
-_KEPT_KINDS = (SubscriptionKind.EVENT, SubscriptionKind.MESSAGE)
 
 
 class MessageLoad:
@@ -83,7 +76,7 @@ class MessageLoad:
 
     def _load_waits(self) -> None:
         for row in _BY_WAIT.fetch(self.connection, sorted(self.plan.waits)):
-            self._keep(row_to_subscription(row))
+            self._keep(SUBSCRIPTIONS.from_row(row))
         self.loaded.matches.extend(self._match(match) for match in self.plan.matches)
         if self.plan.deliveries:
             self._load_deliveries()
@@ -94,13 +87,13 @@ class MessageLoad:
         for (org, key, correlation), back in plan.look_backs.items():
             values = (org, key, back.after, back.since_at, loaded.now, correlation)
             found = self.connection.execute(_LOOK_BACK, values)
-            events = (loaded.published.get(row[0]) or row_to_published(row) for row in found)
+            events = (loaded.published.get(row[0]) or PUBLISHED.from_row(row) for row in found)
             chosen = loaded.look_backs[org, key, correlation] = back.choose(events, spare)
             found.close()
             loaded.published.update({event.id: event for events in chosen.values() for event in events})
         wanted = plan.published.union(delivery.id for delivery, _, _ in loaded.deliveries)
         for row in _PUBLISHED.fetch(self.connection, [(number,) for number in sorted(wanted)]):
-            loaded.published.setdefault(row[0], row_to_published(row))
+            loaded.published.setdefault(row[0], PUBLISHED.from_row(row))
 
     def _keep(self, subscription: SubscriptionRow) -> int:
         self.loaded.subscriptions[subscription.id] = subscription
@@ -125,12 +118,12 @@ class MessageLoad:
             self.promises.add((loaded.workflow_keys.get((org, workflow_id), workflow_id), name))
         waits = []
         for row in _PROMISES.fetch(self.connection, sorted(self.promises)):
-            promise = row_to_promise(row)
+            promise = PROMISES.from_row(row)
             loaded.promises[promise.execution_id, promise.name] = promise
             if promise.event_key is not None and promise.state is PromiseState.PENDING:
                 waits.append((promise.execution_id, -promise.promise_no))
         for row in _BY_WAIT.fetch(self.connection, waits):
-            self._keep(row_to_subscription(row))
+            self._keep(SUBSCRIPTIONS.from_row(row))
         self.executions.update(execution_id for execution_id, _ in self.promises)
 
     def _match(self, match: EventMatch) -> list[int]:
@@ -143,7 +136,7 @@ class MessageLoad:
             if value is not None:
                 values = (*at, path, value, match.after, bound, match.limit)
                 found = found + self.connection.execute(_WITH_VALUE, values).fetchall()
-        return [self._keep(row_to_subscription(row)) for row in sorted(found)[: match.limit]]
+        return [self._keep(SUBSCRIPTIONS.from_row(row)) for row in sorted(found)[: match.limit]]
 
     def _without_demand(self, values: tuple[object, ...]) -> list[Row]:
         """The same for all events of a batch that go to the same key."""
@@ -175,10 +168,10 @@ class MessageLoad:
             excess = 0 if kept is None else kept.retained + count - plan.retained_per_key
             if excess > 0:
                 oldest = self.connection.execute(_OLDEST, (*at, excess)).fetchall()
-                loaded.oldest[at] = [loaded.published.setdefault(row[0], row_to_published(row)) for row in oldest]
+                loaded.oldest[at] = [loaded.published.setdefault(row[0], PUBLISHED.from_row(row)) for row in oldest]
 
     def _load_under_way(self, keys: set[tuple[str, str]]) -> None:
-        wanted = {(org, str(kind), key) for org, key in keys for kind in _KEPT_KINDS}
+        wanted = {(org, str(kind), key) for org, key in keys for kind in KEPT_KINDS}
         wanted.update((match.org, str(match.kind), match.key) for match in self.plan.matches)
         for org, kind, key, number in _UNDER_WAY.fetch(self.connection, sorted(wanted)):
             self.loaded.under_way.setdefault((org, SubscriptionKind(kind), key), set()).add(number)
@@ -186,30 +179,13 @@ class MessageLoad:
     def _load_expired(self) -> None:
         loaded = self.loaded
         for row in self.connection.execute(_EXPIRED, (loaded.now, self.plan.expired_events)).fetchall():
-            loaded.expired_events.append(loaded.published.setdefault(row[0], row_to_published(row)))
+            loaded.expired_events.append(loaded.published.setdefault(row[0], PUBLISHED.from_row(row)))
 
     def _load_deliveries(self) -> None:
         """A page for the oldest one of each key: a later one must not overtake it. Keys get equal shares."""
-        found = self.connection.execute(_OPEN_DELIVERIES, (min(_DELIVERIES, self.plan.deliveries),)).fetchall()
+        found = self.connection.execute(_OPEN_DELIVERIES, (min(MOST_DELIVERIES, self.plan.deliveries),)).fetchall()
         share = self.plan.deliveries // len(found) if found else 0
         for row in found:
-            delivery = row_to_delivery(row)
-            page = self._match(_match_of(delivery, share))
+            delivery = DELIVERIES.from_row(row)
+            page = self._match(match_of(delivery, share))
             self.loaded.deliveries.append((delivery, page, len(page) >= share))
-
-
-_DELIVERIES = 100
-
-
-def _match_of(delivery: DeliveryRow, limit: int) -> EventMatch:
-    correlation = delivery.correlation
-    return EventMatch(
-        org=delivery.org,
-        kind=delivery.kind,
-        key=delivery.key,
-        value_at=reader(delivery.data) if correlation is None else lambda _: correlation,
-        after=delivery.cursor,
-        # Younger ones may have joined; the rules know them.
-        bound=delivery.bound if delivery.kind is SubscriptionKind.BROADCAST else None,
-        limit=limit,
-    )

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from holdfast.store.message_rows import (
-    delivery_to_row,
-    promise_to_row,
-    published_to_row,
-    subscription_to_row,
-)
+from holdfast.store.message_rows import DELIVERIES, PROMISES, PUBLISHED, SUBSCRIPTIONS
 from holdfast.store.protocol import Changes
 from holdfast.store.sqlite.statements import rows, statement
 
@@ -30,14 +25,14 @@ def write_messages(connection: sqlite3.Connection, changes: Changes) -> None:
     """Deletes come after inserts, as everywhere. What is to be put in place of triggers comes later."""
     if changes.last_id is not None:
         connection.execute(_SET_LAST_ID, (changes.last_id,))
-    _UPSERT_PROMISES.execute(connection, [promise_to_row(promise) for promise in changes.promises.values()])
-    _INSERT_SUBSCRIPTIONS.execute(connection, [subscription_to_row(row) for row in changes.new_subscriptions.values()])
+    _UPSERT_PROMISES.execute(connection, [PROMISES.to_row(promise) for promise in changes.promises.values()])
+    _INSERT_SUBSCRIPTIONS.execute(connection, [SUBSCRIPTIONS.to_row(row) for row in changes.new_subscriptions.values()])
     _DELETE_SUBSCRIPTIONS.delete(connection, [(number,) for number in changes.deleted_subscriptions])
     _PURGE_SUBSCRIPTIONS.delete(connection, [(execution_id,) for execution_id in changes.purge_waits])
-    _UPSERT_PUBLISHED.execute(connection, [published_to_row(event) for event in changes.published.values()])
+    _UPSERT_PUBLISHED.execute(connection, [PUBLISHED.to_row(event) for event in changes.published.values()])
     _DELETE_PUBLISHED.delete(connection, [(number,) for number in changes.deleted_published])
     _DELETE_TRIGGERS.delete(connection, sorted(changes.untriggered))
-    _UPSERT_DELIVERIES.execute(connection, [delivery_to_row(delivery) for delivery in changes.deliveries.values()])
+    _UPSERT_DELIVERIES.execute(connection, [DELIVERIES.to_row(delivery) for delivery in changes.deliveries.values()])
     if changes.forget_messages_before is not None:
         connection.execute(_FORGET_PROMISES, (changes.forget_messages_before,))
         connection.execute(_FORGET_DELIVERIES, (changes.forget_messages_before - _KEEP_DELIVERIES,))

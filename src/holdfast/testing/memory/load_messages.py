@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 
-from holdfast.expressions.lookups import reader
 from holdfast.model.messages import (
     DeliveryRow,
     EventKeyRow,
     PromiseState,
     PublishedRow,
-    SubscriptionKind,
     SubscriptionRow,
     TokenRow,
     TriggerRow,
 )
+from holdfast.store.matches import KEPT_KINDS, MOST_DELIVERIES, match_of
 from holdfast.store.protocol import EventMatch, Loaded, LoadPlan
 from holdfast.testing.memory.database import MemoryDatabase, copied
-
-_KEPT_KINDS = (SubscriptionKind.EVENT, SubscriptionKind.MESSAGE)
-_DELIVERIES = 100
 
 
 def load_messages(
@@ -117,10 +113,10 @@ class _MessageLoad:
         for _, row in sorted(self.database.deliveries.items()):
             if row.done_at is None:
                 oldest.setdefault((row.org, row.kind, row.key), row)
-        found = list(oldest.values())[: min(_DELIVERIES, self.plan.deliveries)]
+        found = list(oldest.values())[: min(MOST_DELIVERIES, self.plan.deliveries)]
         share = self.plan.deliveries // len(found) if found else 0
         for row in found:
-            page = self._match(_match_of(row, share))
+            page = self._match(match_of(row, share))
             self.loaded.deliveries.append((copied(row), page, len(page) >= share))
 
     def _promises(self) -> None:
@@ -181,7 +177,7 @@ class _MessageLoad:
                 loaded.oldest[at] = [self._published(number) for number in numbers[:excess]]
 
     def _under_way(self, keys: set[tuple[str, str]]) -> None:
-        wanted = {(org, kind, key) for org, key in keys for kind in _KEPT_KINDS}
+        wanted = {(org, kind, key) for org, key in keys for kind in KEPT_KINDS}
         wanted.update((match.org, match.kind, match.key) for match in self.plan.matches)
         for row in self.database.deliveries.values():
             if row.done_at is None and (row.org, row.kind, row.key) in wanted:
@@ -190,17 +186,3 @@ class _MessageLoad:
 
 def _id(row: SubscriptionRow) -> int:
     return row.id
-
-
-def _match_of(delivery: DeliveryRow, limit: int) -> EventMatch:
-    correlation = delivery.correlation
-    return EventMatch(
-        org=delivery.org,
-        kind=delivery.kind,
-        key=delivery.key,
-        value_at=reader(delivery.data) if correlation is None else lambda _: correlation,
-        after=delivery.cursor,
-        # Younger ones may have joined; the rules know them.
-        bound=delivery.bound if delivery.kind is SubscriptionKind.BROADCAST else None,
-        limit=limit,
-    )
