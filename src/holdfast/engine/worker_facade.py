@@ -115,3 +115,10 @@ class LocalWorkers:
         self, org: str, execution_id: str, after: int = 0, limit: int | None = None
     ) -> list[HistoryEvent]:
         return await self._engine.store.history(org, execution_id, after, limit)
+
+    async def load(self, org: str, execution_id: str, limit: int | None = None) -> wk.LoadedHistory:
+        # Two reads, since a history only grows: what has been added to it in between follows the snapshot, too.
+        store = self._engine.store
+        snapshot = await store.snapshot(org, execution_id)
+        after = 0 if snapshot is None else snapshot.up_to
+        return wk.LoadedHistory(snapshot, await store.history(org, execution_id, after, limit))

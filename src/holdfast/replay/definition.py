@@ -88,6 +88,10 @@ class Definition(ABC):
         return lambda machine: self.make_program(machine, environment)
 
 
+AnyWorkflow = Callable[..., Any] | Definition
+"""A workflow as a user may give it: what its definition hangs on, or the definition itself."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskDefinition:
     """A task kind as a Python function. `parameter_types` leaves out the context; `required` have no default.

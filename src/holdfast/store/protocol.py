@@ -46,6 +46,7 @@ from holdfast.model.messages import (
     TriggerRow,
 )
 from holdfast.model.pauses import Pause, PauseKey
+from holdfast.model.snapshots import Snapshot
 from holdfast.store.closed_pages import ClosedPage
 from holdfast.store.looks import Backlog, ExecutionQuery, Inconsistency, Vitals
 
@@ -281,6 +282,9 @@ class Changes(msgspec.Struct):
     new_timers: list[TimerRow] = field(default_factory=list)
     deleted_timers: list[tuple[str, int]] = field(default_factory=list)
     purge: list[str] = field(default_factory=list)
+    snapshots: dict[str, Snapshot] = field(default_factory=dict)
+    """By execution: one takes the place of the one before. None of them is in `dropped_snapshots`."""
+    dropped_snapshots: list[str] = field(default_factory=list)
     workers: dict[str, WorkerRow] = field(default_factory=dict)
     deleted_workers: list[str] = field(default_factory=list)
     definitions: list[DefinitionRow] = field(default_factory=list)
@@ -428,6 +432,10 @@ class Store(Protocol):
         self, org: str, execution_id: str, after: int = 0, limit: int | None = None, types: Sequence[str] = ()
     ) -> list[HistoryEvent]:
         """Events after a number, in order; only those of these types, if any are named."""
+        ...
+
+    async def snapshot(self, org: str, execution_id: str) -> Snapshot | None:
+        """The newest snapshot of its program, if one was stored and the execution has not closed since."""
         ...
 
     async def last_events(self, org: str, ids: Sequence[str]) -> dict[str, HistoryEvent]:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Awaitable
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast.model.events import HistoryEvent
+from holdfast.model.snapshots import Snapshot
 from holdfast.store.protocol import Batch, BatchSource, Store
+
+T = TypeVar("T")
 
 
 class WatchedStore:
-    """Another store with a witness. Everything but `open`, `wake` and `history` is the other store's own.
+    """Another store with a witness. Everything but `open`, `wake` and two reads is the other store's own.
 
     The engine wakes its store for every operation, and the writer takes batches until there are none. So when a take
     comes back empty, everything that was handed in before it is answered; the news of it reaches the loop after the
@@ -43,9 +47,16 @@ class WatchedStore:
 
     async def history(self, *args: Any, **options: Any) -> list[HistoryEvent]:
         """Counted: a worker that rebuilds a program waits for nothing else."""
+        return await self._counted(self._store.history(*args, **options))
+
+    async def snapshot(self, *args: Any) -> Snapshot | None:
+        """Counted, too."""
+        return await self._counted(self._store.snapshot(*args))
+
+    async def _counted(self, read: Awaitable[T]) -> T:
         self._reads += 1
         try:
-            return await self._store.history(*args, **options)
+            return await read
         finally:
             self._reads -= 1
             self._tell()

@@ -32,9 +32,10 @@ from holdfast.model.messages import (
     SubscriptionRow,
 )
 from holdfast.model.pauses import Pause
+from holdfast.model.snapshots import Snapshot
 from holdfast.store.closed_pages import ClosedPage
 from holdfast.store.looks import Backlog, ExecutionQuery, Inconsistency, Vitals
-from holdfast.store.postgres import deletions, deployed, keys, pages, pauses, read, read_messages
+from holdfast.store.postgres import deletions, deployed, keys, pages, pauses, read, read_messages, snapshots
 from holdfast.store.postgres.backlog import backlog
 from holdfast.store.postgres.clocks import DatabaseClock
 from holdfast.store.postgres.connections import Database
@@ -136,6 +137,9 @@ class PostgresStore:
 
     async def events_of(self, org: str, ids: Sequence[str], types: Sequence[str]) -> dict[str, list[HistoryEvent]]:
         return await self._read(lambda connection: read.events_of(connection, org, ids, types))
+
+    async def snapshot(self, org: str, execution_id: str) -> Snapshot | None:
+        return await self._read(lambda connection: snapshots.snapshot(connection, org, execution_id))
 
     async def list_executions(self, query: ExecutionQuery) -> list[Execution]:
         return await self._read(lambda connection: pages.list_executions(connection, query))

@@ -15,6 +15,7 @@ from holdfast.store.postgres.deletions import clear, purge_orgs, remove, write_d
 from holdfast.store.postgres.keys import INSERT_ORGS, new_orgs, write_keys
 from holdfast.store.postgres.load import Raced
 from holdfast.store.postgres.pauses import write_pauses
+from holdfast.store.postgres.snapshots import write_snapshots
 from holdfast.store.postgres.statements import Connection, columns, statement
 from holdfast.store.postgres.write_messages import write_messages
 from holdfast.store.postgres.writing import Piece, Writing
@@ -85,6 +86,7 @@ async def write(connection: Connection, changes: Changes, seen: Seen, now: int, 
     _write_rare(writing, changes, now)
     write_keys(writing, changes)
     write_pauses(writing, changes)
+    write_snapshots(writing, changes)
     write_deletions(writing, changes)
     if mark is not None:
         writing.add(mark)

@@ -27,6 +27,7 @@ _OWNED: Final = tuple(
         "tokens",
         "dead_letters",
         "metadata",
+        "snapshots",
     )
 )
 _EVENTS_OF = statement("deletions", "events_of")

@@ -32,10 +32,11 @@ from holdfast.model.messages import (
     SubscriptionRow,
 )
 from holdfast.model.pauses import Pause
+from holdfast.model.snapshots import Snapshot
 from holdfast.store.closed_pages import ClosedPage
 from holdfast.store.looks import Backlog, ExecutionQuery, Inconsistency, Vitals
 from holdfast.store.protocol import Batch, BatchSource, Clock
-from holdfast.store.sqlite import deletions, deployed, joining, keys, pages, pauses, read, read_messages
+from holdfast.store.sqlite import deletions, deployed, joining, keys, pages, pauses, read, read_messages, snapshots
 from holdfast.store.sqlite.backlog import backlog
 from holdfast.store.sqlite.connections import Database
 from holdfast.store.sqlite.places import OPEN_FILES
@@ -116,6 +117,9 @@ class SqliteStore:
 
     async def events_of(self, org: str, ids: Sequence[str], types: Sequence[str]) -> dict[str, list[HistoryEvent]]:
         return await self._read(lambda connection: read.events_of(connection, org, ids, types))
+
+    async def snapshot(self, org: str, execution_id: str) -> Snapshot | None:
+        return await self._read(lambda connection: snapshots.snapshot(connection, org, execution_id))
 
     async def list_executions(self, query: ExecutionQuery) -> list[Execution]:
         return await self._read(lambda connection: pages.list_executions(connection, query))

@@ -17,6 +17,7 @@ from holdfast.store.rows import (
 from holdfast.store.sqlite.deletions import write_deletions
 from holdfast.store.sqlite.keys import write_keys
 from holdfast.store.sqlite.pauses import write_pauses
+from holdfast.store.sqlite.snapshots import write_snapshots
 from holdfast.store.sqlite.statements import rows, statement
 from holdfast.store.sqlite.write_messages import write_messages
 
@@ -65,6 +66,8 @@ def write(connection: sqlite3.Connection, changes: Changes, now: int) -> None:
     _write_rare(connection, changes)
     if changes.orgs or changes.keys or changes.audit:
         write_keys(connection, changes)
+    if changes.snapshots or changes.dropped_snapshots:
+        write_snapshots(connection, changes)
     if changes.pauses or changes.deleted_pauses or changes.deleted_workers:
         write_pauses(connection, changes)
     for execution_id, seq, reason in changes.bury:

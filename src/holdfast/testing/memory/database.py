@@ -30,6 +30,7 @@ from holdfast.model.messages import (
     TriggerRow,
 )
 from holdfast.model.pauses import Pause, PauseKey
+from holdfast.model.snapshots import Snapshot
 from holdfast.store.protocol import TaskKey, WorkflowKey
 
 Row = TypeVar("Row")
@@ -70,6 +71,7 @@ class MemoryDatabase:
         self.keys: dict[str, ApiKey] = {}
         self.audit: dict[tuple[str, int], AuditRow] = {}
         self.pauses: dict[PauseKey, Pause] = {}
+        self.snapshots: dict[str, Snapshot] = {}
         self.deletions: dict[str, int] = {}
         self.remains: dict[str, str] = {}
         """The orgs of executions that are gone but for their events."""

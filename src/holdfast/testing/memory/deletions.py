@@ -62,6 +62,7 @@ def _remove(database: MemoryDatabase, found: Collection[str], remains: Collectio
     _drop(database.tokens, lambda _, row: row.execution_id in gone)
     for key in found:
         database.ready.pop(key, None)
+        database.snapshots.pop(key, None)
         if key not in remains:
             database.events.pop(key, None)
         del database.heads[key]

@@ -9,6 +9,7 @@ from itertools import islice
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import DeadLetter, Execution, OutputRow, State, Status
 from holdfast.model.messages import DeliveryRow, EventKeyRow
+from holdfast.model.snapshots import Snapshot
 from holdfast.store.looks import Backlog, ExecutionQuery, Inconsistency, QueueDepth
 from holdfast.store.protocol import TaskKey
 from holdfast.testing.memory.database import MemoryDatabase, copied
@@ -36,6 +37,11 @@ def history(
         event for event in database.history(execution_id) if event.seq > after and (not types or event.type in types)
     )
     return list(islice(wanted, limit))
+
+
+def snapshot(database: MemoryDatabase, org: str, execution_id: str) -> Snapshot | None:
+    head = database.heads.get(execution_id)
+    return None if head is None or head.org != org else database.snapshots.get(execution_id)
 
 
 def last_events(database: MemoryDatabase, org: str, ids: Sequence[str]) -> dict[str, HistoryEvent]:

@@ -37,6 +37,7 @@ from holdfast.model.messages import (
     SubscriptionRow,
 )
 from holdfast.model.pauses import Pause
+from holdfast.model.snapshots import Snapshot
 from holdfast.model.standalone import is_reserved
 from holdfast.store.closed_pages import ClosedPage, closed_after, page_of
 from holdfast.store.looks import Backlog, ExecutionQuery, Inconsistency, Vitals
@@ -260,6 +261,9 @@ class MemoryStore:
         self, org: str, execution_id: str, after: int = 0, limit: int | None = None, types: Sequence[str] = ()
     ) -> list[HistoryEvent]:
         return read.history(await self._open(), org, execution_id, after=after, limit=limit, types=types)
+
+    async def snapshot(self, org: str, execution_id: str) -> Snapshot | None:
+        return read.snapshot(await self._open(), org, execution_id)
 
     async def last_events(self, org: str, ids: Sequence[str]) -> dict[str, HistoryEvent]:
         return read.last_events(await self._open(), org, ids)

@@ -261,6 +261,9 @@ def _write_events(database: MemoryDatabase, changes: Changes) -> None:
 
 
 def _write_rare(database: MemoryDatabase, changes: Changes) -> None:
+    database.snapshots.update(changes.snapshots)
+    for execution_id in changes.dropped_snapshots:
+        database.snapshots.pop(execution_id, None)
     for worker in changes.workers.values():
         database.workers[worker.id] = copied(worker)
     for session in changes.deleted_workers:

@@ -25,6 +25,7 @@ from holdfast.testing.stores.messages import Promises, PublishedEvents, Subscrip
 from holdfast.testing.stores.pauses import Pauses
 from holdfast.testing.stores.reading import Reading
 from holdfast.testing.stores.sharing import Sharing
+from holdfast.testing.stores.snapshots import Snapshots
 from holdfast.testing.stores.task_output import TaskOutput
 from holdfast.testing.stores.writing import Writing
 
@@ -47,6 +48,7 @@ class StoreConformance(
     Keys,
     TaskOutput,
     Pauses,
+    Snapshots,
     Deletions,
 ):
     """Everything a store promises to the engine."""

@@ -38,6 +38,10 @@ DELETE FROM holdfast_dead_letters WHERE execution_id = ANY ($1::text[]);
 -- Rows of these executions.
 DELETE FROM holdfast_metadata WHERE execution_id = ANY ($1::text[]);
 
+-- name: snapshots
+-- Rows of these executions.
+DELETE FROM holdfast_snapshots WHERE execution_id = ANY ($1::text[]);
+
 -- name: events_of
 -- Some of the events of one execution; how many.
 WITH gone AS (

@@ -38,6 +38,10 @@ DELETE FROM holdfast_dead_letters WHERE execution_id IN (VALUES /*row*/(?)/*end*
 -- Rows of these executions.
 DELETE FROM holdfast_metadata WHERE execution_id IN (VALUES /*row*/(?)/*end*/);
 
+-- name: snapshots
+-- Rows of these executions.
+DELETE FROM holdfast_snapshots WHERE execution_id IN (VALUES /*row*/(?)/*end*/);
+
 -- name: events_of
 -- Some of the events of one execution.
 DELETE FROM holdfast_events WHERE execution_id = ?1
