@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+import msgspec
+
 from holdfast.errors import InvalidDefinition
 from holdfast.model.values import RetryPolicy, TaskTimeouts
 
@@ -40,8 +42,7 @@ class EventStart(Protocol):
     def queue(self) -> str | None: ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ProgramEnvironment:
+class ProgramEnvironment(msgspec.Struct, frozen=True):
     """What a program is told of its execution besides its history. `token_key` gives the key from which the tokens of
     an execution's promises are made; see model.tokens."""
 

@@ -48,7 +48,7 @@ def refusal_of_snapshot(request: CompleteTurn) -> InvalidRequest | None:
     try:
         if snapshot.execution_id != request.execution_id:
             raise InvalidRequest("the snapshot is one of another execution", field="snapshot")
-        if not 0 <= snapshot.up_to < _TOO_LARGE:
+        if not (1 if snapshot.state else 0) <= snapshot.up_to < _TOO_LARGE:
             raise InvalidRequest("the snapshot's up_to must be the number of an event", field="snapshot")
         check_name(snapshot.version, "version")
         check_name(snapshot.build, "build")
