@@ -24,6 +24,7 @@ from hypothesis import settings
 
 from holdfast import Engine, EngineConfig, StoreConfig, WorkerConfig
 from holdfast.assembly import open_store
+from holdfast.replay.definition import AnyWorkflow
 from holdfast.testing import WorkflowEnvironment
 from tests import both_stores
 
@@ -59,7 +60,7 @@ class OpenEngine(Protocol):
     async def __call__(
         self,
         *,
-        workflows: Iterable[Callable[..., Any]] = (),
+        workflows: Iterable[AnyWorkflow] = (),
         tasks: Iterable[Callable[..., Any]] = (),
         config: EngineConfig = QUICK,
         url: str | None = None,
@@ -174,7 +175,7 @@ async def engine(database_url: str) -> AsyncIterator[OpenEngine]:
 
         async def open_engine(
             *,
-            workflows: Iterable[Callable[..., Any]] = (),
+            workflows: Iterable[AnyWorkflow] = (),
             tasks: Iterable[Callable[..., Any]] = (),
             config: EngineConfig = QUICK,
             url: str | None = None,

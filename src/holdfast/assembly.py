@@ -27,6 +27,7 @@ from holdfast.errors import EngineStopped, ExecutionNotFound, InvalidDatabaseUrl
 from holdfast.explaining.explanations import LocalExplanations
 from holdfast.model.executions import Status
 from holdfast.model.tokens import execution_key
+from holdfast.replay.definition import AnyWorkflow
 from holdfast.replay.registry import Registry
 from holdfast.secret_key import secret_key
 from holdfast.services.clockwork import Clockwork
@@ -102,7 +103,7 @@ class Engine:
         self,
         url: str = "sqlite:///holdfast.db",
         *,
-        workflows: Iterable[Callable[..., Any]] = (),
+        workflows: Iterable[AnyWorkflow] = (),
         tasks: Iterable[Callable[..., Any]] = (),
         config: EngineConfig | None = None,
         org: str = "default",
@@ -310,7 +311,7 @@ class RemoteWorker:
         self,
         server: str = "grpc://127.0.0.1:7234",
         *,
-        workflows: Iterable[Callable[..., Any]] = (),
+        workflows: Iterable[AnyWorkflow] = (),
         tasks: Iterable[Callable[..., Any]] = (),
         api_key: str | None = None,
         authority: bytes | None = None,
@@ -414,7 +415,7 @@ class Server:
         self,
         url: str = "sqlite:///holdfast.db",
         *,
-        workflows: Iterable[Callable[..., Any]] = (),
+        workflows: Iterable[AnyWorkflow] = (),
         tasks: Iterable[Callable[..., Any]] = (),
         config: EngineConfig | None = None,
         server: ServerConfig | None = None,

@@ -76,6 +76,7 @@
     │   ├── ServerReadOnly             a standby, or read-only by its settings
     │   └── AccessDenied               wrong password, or a right is missing
     ├── EventTooNew                    a history goes on in a form that only a newer Holdfast knows
+    ├── SnapshotMismatch               does not fit the program, which is rebuilt from its history
     ├── ExecutionOutcome               what `handle.result()` raises when there is no result
     │   ├── WorkflowFailed
     │   ├── WorkflowCancelled
@@ -480,6 +481,12 @@ class AccessDenied(StorageError):
 
 class EventTooNew(HoldfastError):
     """An event was written by a newer Holdfast: upgrade this program."""
+
+
+class SnapshotMismatch(HoldfastError):
+    """The stored snapshot does not fit the program; the program is rebuilt from its history."""
+
+    code = "snapshot_mismatch"
 
 
 NOT_NOW: Final = (Unavailable, StorageError)

@@ -15,10 +15,10 @@ from typing import Any
 import msgspec
 
 from holdfast import Engine
-from holdfast.frontends.python.definitions import workflow_definition
 from holdfast.model import commands as c
 from holdfast.model import events as e
 from holdfast.model.tokens import execution_key
+from holdfast.replay.definition import AnyWorkflow, definition_of
 from holdfast.replay.journal import COMMAND_EVENTS, RECORDED_AS
 from holdfast.replay.machine import Machine
 from holdfast.replay.program import TurnResult
@@ -59,8 +59,8 @@ class Commits:
         return [length for length in range(1, length + 1) if length not in inside]
 
 
-def machine_for(fn: Callable[..., Any], execution_id: str = "execution") -> Machine:
-    definition = workflow_definition(fn)
+def machine_for(fn: AnyWorkflow, execution_id: str = "execution") -> Machine:
+    definition = definition_of(fn)
     assert definition is not None
     return Machine(program_maker(definition, "default", execution_id, token_key=_token_key))
 
@@ -69,7 +69,7 @@ def _token_key(execution_id: str) -> bytes:
     return execution_key(SECRET.encode(), "default", execution_id)
 
 
-def replayed(fn: Callable[..., Any], history: Events, execution_id: str = "execution") -> Machine:
+def replayed(fn: AnyWorkflow, history: Events, execution_id: str = "execution") -> Machine:
     """The program as its history leaves it; DeterminismError if it makes other moves."""
     machine = machine_for(fn, execution_id)
     try:

@@ -90,6 +90,7 @@ ENGINE_MADE = {
     "holdfast_timers": ("execution_id", "timer_no"),
     "holdfast_dead_letters": ("execution_id", "seq"),
     "holdfast_remains": ("execution_id",),
+    "holdfast_snapshots": ("execution_id",),
     # A name that a program has chosen, inside its own execution.
     "holdfast_promises": ("execution_id", "name"),
     # Numbers from a sequence.

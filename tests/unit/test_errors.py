@@ -88,6 +88,7 @@ CODES = {
     "StorageCorrupt": "storage_corrupt",
     "OutcomeUnknown": "outcome_unknown",
     "EventTooNew": "event_too_new",
+    "SnapshotMismatch": "snapshot_mismatch",
     "DriverMissing": "driver_missing",
     "ServerNotSupported": "server_not_supported",
     "ServerReadOnly": "server_read_only",

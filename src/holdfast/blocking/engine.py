@@ -24,6 +24,7 @@ from holdfast.blocking.short_forms import ShortForms
 from holdfast.client.sync import SyncClient
 from holdfast.config import EngineConfig
 from holdfast.errors import EngineForked, WouldDeadlock
+from holdfast.replay.definition import AnyWorkflow
 
 _LOGGER = logging.getLogger("holdfast.engine")
 
@@ -41,7 +42,7 @@ class SyncEngine(ShortForms):
         self,
         url: str = "sqlite:///holdfast.db",
         *,
-        workflows: Iterable[Callable[..., Any]] = (),
+        workflows: Iterable[AnyWorkflow] = (),
         tasks: Iterable[Callable[..., Any]] = (),
         config: EngineConfig | None = None,
         org: str = "default",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -10,10 +10,9 @@ from typing import Any, TypeVar
 from holdfast.errors import InvalidRequest
 from holdfast.model.durations import Duration, time_limit_s
 from holdfast.model.executions import Status
-from holdfast.replay.definition import Definition, definition_of
+from holdfast.replay.definition import AnyWorkflow, definition_of
 
-Workflow = str | type[Any] | Callable[..., Any] | Definition
-"""A kind, what its definition hangs on, or the definition itself."""
+Workflow = str | type[Any] | AnyWorkflow
 Choice = TypeVar("Choice", bound=StrEnum)
 
 

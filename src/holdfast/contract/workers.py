@@ -13,6 +13,7 @@ from msgspec import Raw
 from holdfast.model.commands import Turn
 from holdfast.model.events import HistoryEvent, StepFinished
 from holdfast.model.executions import StuckReason
+from holdfast.model.snapshots import Snapshot
 from holdfast.model.values import NULL, Failure, TaskTimeouts, Token, Wait
 
 
@@ -131,6 +132,8 @@ class CompleteTurn(msgspec.Struct, frozen=True, kw_only=True):
     `waiting_for` is given when the program has gone quiet and holds nothing in the worker: the lease may end.
     `unread` are signals that a closing program has seen and not taken; `refused` those that its handlers could not
     read, with the reason.
+    `snapshot` is the program after the last of these turns, stored if all of them are recorded. Without one the one
+    before stays: it says how far it reaches. One without `state` removes it, when the execution closes.
     """
 
     org: str
@@ -144,6 +147,7 @@ class CompleteTurn(msgspec.Struct, frozen=True, kw_only=True):
     waiting_for: tuple[Wait, ...] | None = None
     unread: tuple[int, ...] = ()
     refused: tuple[tuple[int, str], ...] = ()
+    snapshot: Snapshot | None = None
 
 
 class TurnVerdict(StrEnum):
@@ -161,6 +165,13 @@ class TurnAnswer(msgspec.Struct, frozen=True):
     last_seq: int
     released: bool
     closed: bool = False
+
+
+class LoadedHistory(msgspec.Struct, frozen=True):
+    """What a program is rebuilt from: its snapshot and the events after it; without a snapshot, all events."""
+
+    snapshot: Snapshot | None
+    events: list[HistoryEvent]
 
 
 class ParkTurn(msgspec.Struct, frozen=True, kw_only=True):
@@ -342,6 +353,10 @@ class Workers(Protocol):
     def history(
         self, org: str, execution_id: str, after: int = 0, limit: int | None = None
     ) -> Awaitable[list[HistoryEvent]]: ...
+
+    def load(self, org: str, execution_id: str, limit: int | None = None) -> Awaitable[LoadedHistory]:
+        """For a program of a definition that makes snapshots; with the first `limit` events, if so many are enough."""
+        ...
 
 
 class Sessions(Workers, Protocol):

@@ -20,6 +20,7 @@ from holdfast.engine.workers.replace import Replace
 from holdfast.engine.workers.unregister import Unregister, UnregisterWorker
 from holdfast.errors import NOT_NOW, EngineStopped, SessionLost
 from holdfast.model.events import HistoryEvent
+from holdfast.model.snapshots import Snapshot
 from holdfast.store import reads
 
 if TYPE_CHECKING:
@@ -116,3 +117,10 @@ class LocalWorkers:
         self, org: str, execution_id: str, after: int = 0, limit: int | None = None
     ) -> list[HistoryEvent]:
         return await self._engine.store.read(reads.History(org, execution_id, after, limit))
+
+    async def load(self, org: str, execution_id: str, limit: int | None = None) -> wk.LoadedHistory:
+        # Two reads, since a history only grows: what has been added to it in between follows the snapshot, too.
+        store = self._engine.store
+        snapshot = await store.read(reads.Row(Snapshot, execution_id, org))
+        after = 0 if snapshot is None else snapshot.up_to
+        return wk.LoadedHistory(snapshot, await store.read(reads.History(org, execution_id, after, limit)))

@@ -111,7 +111,8 @@ class Asking:
         return number
 
     def hear(self, kind: str, number: int, slot: Slot) -> None:
-        """Go on listening for work that was taken back: an outcome recorded before that still counts."""
+        """Listen for the outcome of work that was asked for before: by the program that a snapshot was made of, or by
+        this one, which has taken it back, and an outcome recorded before that still counts."""
         if not self._stopped:
             self._slots[kind, number] = slot
 

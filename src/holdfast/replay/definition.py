@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+import msgspec
+
 from holdfast.errors import InvalidDefinition
 from holdfast.model.values import RetryPolicy, TaskTimeouts
 
@@ -40,8 +42,7 @@ class EventStart(Protocol):
     def queue(self) -> str | None: ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ProgramEnvironment:
+class ProgramEnvironment(msgspec.Struct, frozen=True):
     """What a program is told of its execution besides its history. `token_key` gives the key from which the tokens of
     an execution's promises are made; see model.tokens."""
 
@@ -86,6 +87,10 @@ class Definition(ABC):
 
     def program_maker(self, environment: ProgramEnvironment) -> Callable[[Machine], Program]:
         return lambda machine: self.make_program(machine, environment)
+
+
+AnyWorkflow = Callable[..., Any] | Definition
+"""A workflow as a user may give it: what its definition hangs on, or the definition itself."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,10 +16,14 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
-from holdfast.errors import BlockedForever, Evicted
+from msgspec import structs
+
+from holdfast.errors import BlockedForever, Evicted, SnapshotMismatch
 from holdfast.model import commands as c
 from holdfast.model import events as e
-from holdfast.model.values import Wait
+from holdfast.model.snapshots import Snapshot
+from holdfast.model.values import NULL, Wait
+from holdfast.replay import snapshots
 from holdfast.replay.asking import Asking
 from holdfast.replay.journal import COMMAND_EVENTS, Journal, mismatch
 from holdfast.replay.program import Program, StepRequest, TurnResult
@@ -30,7 +34,7 @@ MAX_WAITS = 50
 class Machine(Asking):
     """Feeds a program and collects what it asks for; see the module's text. What it may ask for is in `Asking`."""
 
-    __slots__ = ("former", "news", "now", "replaying", "started")
+    __slots__ = ("former", "news", "now", "replaying", "started", "stored_bytes", "stored_up_to")
 
     def __init__(self, make_program: Callable[[Machine], Program]) -> None:
         Asking.__init__(self)
@@ -41,6 +45,9 @@ class Machine(Asking):
         """The executions it still has to live through before it is its own: one for each reset ahead."""
         self.news: list[e.HistoryEvent] = []
         """What the next turn will deliver. Nothing is news to a program that has ended."""
+        self.stored_up_to = self.stored_bytes = 0
+        """How far the newest stored snapshot reaches, and its size: for a program that gives one now and then. What it
+        gives must not depend on them."""
         self._program = make_program(self)
 
     # --- for the host ---
@@ -64,17 +71,19 @@ class Machine(Asking):
             self.news.append(event)
 
     def replay(self, history: Sequence[e.HistoryEvent]) -> None:
-        """Recreate every recorded turn; what no recorded turn has seen is left for the next live one."""
+        """Recreate every recorded turn after those a snapshot has covered; what no recorded turn has seen is left for
+        the next live one."""
         rows: dict[int, list[e.HistoryEvent]] = {}
+        known = self._up_to
         for event in history:
             body = event.body
-            if isinstance(body, e.TurnEvent):
+            if isinstance(body, e.TurnEvent) and body.up_to > known:
                 turn = rows.setdefault(body.up_to, [])
                 if isinstance(body, COMMAND_EVENTS):
                     turn.append(event)
                     if type(body) is e.PatchMarked:
                         self._recorded_patches = {*(self._recorded_patches or ()), body.patch_id}
-        news = [event for event in history if type(event.body) in _DELIVER]
+        news = [event for event in history if type(event.body) in _DELIVER and event.seq > known]
         resets = [event.body.from_execution_id for event in news if isinstance(event.body, e.WorkflowReset)]
         self.former = deque(resets) if resets else None
         seen = 0
@@ -105,6 +114,80 @@ class Machine(Asking):
                 "nothing the workflow awaits can ever be settled; it is at: " + "; ".join(self._program.blocked_on())
             )
         return fresh
+
+    def snapshot(self) -> bytes | None:
+        """The state after a turn, for `restore`; None if the program gives none, or while it has steps that run."""
+        if self.ended or self._steps or self.started is None:
+            return None
+        program = self._program.snapshot()
+        if program is None:
+            return None
+        return snapshots.written(
+            snapshots.MachineState(
+                format=snapshots.FORMAT,
+                up_to=self._up_to,
+                now=self.now,
+                started=snapshots.stored(structs.replace(self.started, input=NULL)),
+                made=self._made,
+                slots=list(self._slots),
+                waiters=[(name, len(waiters)) for name, waiters in self._waiters.items()],
+                signals=sorted(
+                    (seq, name, bytes(value)) for name, queue in self._signals.items() for seq, value in queue
+                ),
+                unclaimed=[snapshots.stored(event) for event in self._unclaimed or ()],
+                patches=self._patches or {},
+                program=program,
+            )
+        )
+
+    def note_stored(self, snapshot: Snapshot) -> None:
+        """This snapshot is in the store."""
+        self.stored_up_to, self.stored_bytes = snapshot.up_to, len(snapshot.state)
+
+    def restore(self, snapshot: Snapshot, history: Sequence[e.HistoryEvent]) -> None:
+        """Go on from a snapshot: `history` is what follows event `snapshot.up_to`. Raises SnapshotMismatch if they do
+        not fit; this machine is then of no use."""
+        state = snapshots.read(snapshot.state)
+        if state.up_to != snapshot.up_to:
+            raise SnapshotMismatch(f"it was made after event {state.up_to}")
+        if not any(isinstance(event.body, e.TurnEvent) and event.body.up_to == snapshot.up_to for event in history):
+            raise SnapshotMismatch(f"its turn, which had seen event {snapshot.up_to}, is not recorded")
+        try:
+            self._restore_asks(snapshot.up_to, state)
+            self._program.restore(state.program, snapshot.build)
+        except SnapshotMismatch:
+            raise
+        except Exception as error:  # a program that can't read it may raise anything
+            raise SnapshotMismatch(f"the program can't take it over: {type(error).__name__}: {error}") from error
+        self._check_restored(state)
+        self.note_stored(snapshot)
+        self.replay(history)
+
+    def _restore_asks(self, up_to: int, state: snapshots.MachineState) -> None:
+        started = snapshots.recalled(state.started)
+        assert isinstance(started, e.WorkflowStarted), "written as such"
+        self._up_to = up_to
+        self.now = state.now
+        self.started = started
+        self._turn = TurnResult(0)
+        self._made = dict(state.made)
+        self._patches = dict(state.patches) or None
+        for seq, name, value in state.signals:
+            self._signals.setdefault(name, deque()).append((seq, snapshots.payload(value)))
+        unclaimed: list[Any] = [snapshots.recalled(event) for event in state.unclaimed]
+        self._unclaimed = unclaimed or None
+
+    def _check_restored(self, state: snapshots.MachineState) -> None:
+        """The program has to wait for exactly what it waited for; in the same order, whichever it was restored in."""
+        slots, waiters = self._slots, self._waiters
+        counts = {name: len(waiting) for name, waiting in waiters.items()}
+        if slots.keys() != set(state.slots) or counts != dict(state.waiters):
+            raise SnapshotMismatch(
+                f"the program waits for {sorted(slots)} and signals {sorted(counts)}; when it was made, it waited for "
+                f"{sorted(state.slots)} and signals {sorted(name for name, _ in state.waiters)}"
+            )
+        self._slots = {key: slots[key] for key in state.slots}
+        self._waiters = {name: waiters[name] for name, _ in state.waiters}
 
     def unstarted_steps(self) -> list[StepRequest]:
         """Steps wanted and not yet handed out, in order. One whose outcome was never recorded runs again after a

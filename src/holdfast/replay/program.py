@@ -6,15 +6,19 @@ from typing import Any, Protocol
 
 import msgspec
 
+from holdfast.errors import SnapshotMismatch
 from holdfast.model import commands as c
 from holdfast.model import events as e
 from holdfast.model.values import Payload, RetryPolicy
 
 
 class Program(Protocol):
-    """What a front-end provides. It talks back to the machine while it runs."""
+    """What a front-end provides. It talks back to the machine while it runs.
 
-    spoiled: bool
+    One that derives from this need not say what it has not: handlers for signals, snapshots, anything to close.
+    """
+
+    spoiled: bool = False
     """Whether a query has changed it, so that it is no longer what its history says."""
 
     def start(self, event: e.WorkflowStarted) -> None: ...
@@ -23,15 +27,15 @@ class Program(Protocol):
 
     def move(self, event: e.WorkflowReset) -> None:
         """From here on it is another execution, which has taken over its past."""
-        ...
+        return
 
     def takes_signal(self, signal_name: str) -> bool:
         """Whether a handler takes signals of this name; else they wait in their queue."""
-        ...
+        return False
 
     def signal(self, signal_name: str, value: Payload, seq: int) -> None:
         """Hand a signal to its handler. One that can't be read as the handler wants it is given to `refuse_signal`."""
-        ...
+        raise AssertionError("a program that takes no signals is handed none")
 
     def update(self, request: e.UpdateRequested) -> None:
         """Validate and begin an update: accept or reject it by the machine's methods, now or while it runs."""
@@ -44,7 +48,19 @@ class Program(Protocol):
     @property
     def can_be_called(self) -> bool:
         """Whether handlers could still bring it news: then it is never blocked for good."""
-        ...
+        return False
+
+    def snapshot(self) -> bytes | None:
+        """All that `restore` needs to make a program that goes on as this one would. Asked for after a turn of a
+        definition that `snapshots`; None for "not this turn". The same history must always give the same bytes."""
+        return None
+
+    def restore(self, state: bytes, build: str) -> None:
+        """Take over a snapshot of a program that definition `build` has made, in the place of `start`. What it waits
+        for is registered again: open slots by `Machine.hear`, in any order; signals by `wait_signal`, those of one name
+        in the order in which they were first waited for. Raises SnapshotMismatch if this program can't go on from
+        there."""
+        raise SnapshotMismatch("programs of this kind are rebuilt from their histories")
 
     def run(self) -> c.Command | None:
         """Run until quiet. A closing command when the program has ended; raises ProgramError when it can't go on."""
@@ -52,7 +68,7 @@ class Program(Protocol):
 
     def close(self) -> None:
         """Throw the program away without letting it run on."""
-        ...
+        return
 
     def blocked_on(self) -> list[str]: ...
 

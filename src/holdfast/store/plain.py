@@ -13,6 +13,7 @@ from holdfast.model.keys import ApiKey, AuditRow, Deletion, Org
 from holdfast.model.messages import DeadEvent, EventKeyRow, TokenRow, TriggerRow
 from holdfast.model.pauses import Pause
 from holdfast.model.records import Table, table_of
+from holdfast.model.snapshots import Snapshot
 from holdfast.store.codecs import Codec, converted
 from holdfast.store.rows import Row
 
@@ -31,6 +32,7 @@ RECORDS: Final[tuple[type[Any], ...]] = (
     EventKeyRow,
     DeadEvent,
     TriggerRow,
+    Snapshot,
 )
 """In the order in which they are loaded, and so locked, and written."""
 

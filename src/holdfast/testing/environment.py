@@ -21,6 +21,7 @@ from holdfast.client.options import Workflow
 from holdfast.client.views import instant, microseconds
 from holdfast.config import EngineConfig, StoreConfig
 from holdfast.errors import BodiesStillRunning, InvalidDuration, InvalidRequest, NeverSettled, StuckExecution
+from holdfast.replay.definition import AnyWorkflow
 from holdfast.testing.fakes import UNSET, Fake, make_fake
 from holdfast.testing.histories import ReplayReport, export_history, replay_definitions
 from holdfast.testing.virtual_engine import MEMORY, VirtualEngine
@@ -44,7 +45,7 @@ class WorkflowEnvironment:
     def __init__(
         self,
         *,
-        workflows: Iterable[Callable[..., Any]] = (),
+        workflows: Iterable[AnyWorkflow] = (),
         tasks: Iterable[Callable[..., Any]] = (),
         url: str = MEMORY,
         start: datetime | None = None,

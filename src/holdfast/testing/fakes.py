@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.errors import InvalidRequest
 from holdfast.frontends.python.standalone import RUN_TASK
 from holdfast.model.names import check_name
-from holdfast.replay.definition import TaskDefinition, task_definition
+from holdfast.replay.definition import AnyWorkflow, TaskDefinition, task_definition
 from holdfast.replay.registry import Registry
 from holdfast.worker.task_context import TaskContext
 
@@ -83,7 +83,7 @@ class FakeableRegistry(Registry):
 
     __slots__ = ("_stand_ins", "_steps")
 
-    def __init__(self, workflows: Iterable[Callable[..., Any]] = (), tasks: Iterable[Callable[..., Any]] = ()) -> None:
+    def __init__(self, workflows: Iterable[AnyWorkflow] = (), tasks: Iterable[Callable[..., Any]] = ()) -> None:
         super().__init__(workflows, tasks)
         self._stand_ins: dict[str, list[Fake]] = {}
         self._steps: list[tuple[Callable[..., Any], list[Fake]]] = []

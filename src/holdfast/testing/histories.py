@@ -18,7 +18,7 @@ import msgspec
 from holdfast.errors import DeterminismError, EventTooNew, InvalidHistory, InvalidRequest, UnknownWorkflowKind
 from holdfast.model.events import EventBody, HistoryEvent, TurnEvent, WorkflowStarted, decode_body, encode_body
 from holdfast.model.tokens import replay_key
-from holdfast.replay.definition import Definition, ProgramEnvironment
+from holdfast.replay.definition import AnyWorkflow, Definition, ProgramEnvironment
 from holdfast.replay.journal import COMMAND_EVENTS
 from holdfast.replay.machine import Machine
 from holdfast.replay.program import Program
@@ -115,7 +115,7 @@ def load_history(source: Path | str | Mapping[str, Any]) -> StoredHistory:
 
 
 def replay(
-    workflow: Callable[..., Any] | Iterable[Callable[..., Any]],
+    workflow: AnyWorkflow | Iterable[AnyWorkflow],
     history: StoredHistory | Sequence[HistoryEvent] | Path | str | Mapping[str, Any],
     *,
     execution_id: str = "",
@@ -125,8 +125,9 @@ def replay(
     Of several workflows the one with the history's kind and version is taken; one given alone is taken whatever its
     version is, so that changed code can be tried on old histories.
     """
-    alone = callable(workflow)
-    definitions = Registry([workflow] if callable(workflow) else workflow).workflows
+    alone = callable(workflow) or isinstance(workflow, Definition)
+    given: Any = [workflow] if alone else workflow
+    definitions = Registry(given).workflows
     if isinstance(history, StoredHistory):
         stored = history
     elif isinstance(history, Path | str | Mapping):

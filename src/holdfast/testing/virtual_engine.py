@@ -20,7 +20,7 @@ from holdfast.contract.operation import Api, Request
 from holdfast.contract.tasks import StartTask
 from holdfast.contract.workers import Heartbeat, ParkTurn, Workers
 from holdfast.engine.facade import LocalEngine
-from holdfast.replay.definition import Definition
+from holdfast.replay.definition import AnyWorkflow, Definition
 from holdfast.replay.registry import Registry
 from holdfast.services.loops import Service
 from holdfast.store.protocol import Store
@@ -66,7 +66,7 @@ class VirtualEngine(Engine):
         self,
         url: str,
         *,
-        workflows: Iterable[Callable[..., Any]],
+        workflows: Iterable[AnyWorkflow],
         tasks: Iterable[Callable[..., Any]],
         config: EngineConfig,
         org: str,

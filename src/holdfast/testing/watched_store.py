@@ -7,8 +7,9 @@ import threading
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from holdfast.model.snapshots import Snapshot
 from holdfast.store.protocol import Batch, BatchSource, Store
-from holdfast.store.reads import History, Query
+from holdfast.store.reads import History, Query, Row
 
 T = TypeVar("T")
 
@@ -44,8 +45,8 @@ class WatchedStore:
         self._store.wake()
 
     async def read(self, query: Query[T]) -> T:
-        """Histories are counted: a worker that rebuilds a program waits for nothing else."""
-        counted = isinstance(query, History)
+        """Histories and snapshots are counted: a worker that rebuilds a program waits for nothing else."""
+        counted = isinstance(query, History) or (isinstance(query, Row) and query.record is Snapshot)
         self._reads += counted
         try:
             return await self._store.read(query)

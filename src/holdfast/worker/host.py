@@ -13,15 +13,11 @@ from holdfast.config import WorkerConfig
 from holdfast.contract.workers import Workers
 from holdfast.model.tokens import execution_key
 from holdfast.replay.definition import ProgramEnvironment
-from holdfast.replay.machine import Machine
-from holdfast.replay.program import Program
 from holdfast.replay.registry import Registry
 from holdfast.telemetry.traces import Tracing
 from holdfast.worker.threads import BodyThreads
 
 log = logging.getLogger("holdfast.worker")
-
-ProgramMaker = Callable[[Machine], Program]
 
 REPLAY_ALWAYS = "HOLDFAST_REPLAY_ALWAYS"
 """The environment variable that turns `WorkerConfig.replay_always` on for a whole process."""

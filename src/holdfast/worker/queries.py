@@ -14,22 +14,45 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from holdfast.contract.workers import AnswerQuery, QueryWork
-from holdfast.errors import CallFailed, HoldfastError, InvalidRequest, NotFound, ProgramError, QueryFailed, Unavailable
-from holdfast.model.events import HistoryEvent
+from holdfast.contract.workers import AnswerQuery, LoadedHistory, QueryWork
+from holdfast.errors import (
+    CallFailed,
+    HoldfastError,
+    InvalidRequest,
+    NotFound,
+    ProgramError,
+    QueryFailed,
+    SnapshotMismatch,
+    Unavailable,
+)
 from holdfast.model.values import Failure, Payload
+from holdfast.replay.definition import Definition
 from holdfast.replay.machine import Machine
 from holdfast.replay.views import as_of, is_closed
 from holdfast.worker.host import Host, log
+from holdfast.worker.rebuilding import log_mismatch, read_past, recreate
 
 KEPT = 16
 KEPT_EVENTS = 100_000
 """Programs built for queries that are kept, and how many events their histories may have in all."""
 
+LOOK_ROUNDS = 3
+
 Key = tuple[str, int, bool]
 """Execution, event, and whether the program is as it was at that event or has seen everything up to it."""
 Look = Callable[[Machine | None], bool]
 """Gets a settled program, or None if there is none; answers whether it may live on."""
+
+
+class Looker:
+    """Somebody who wants to look at a live program when it has seen event `last_seq`; how many commits he waits for."""
+
+    __slots__ = ("last_seq", "look", "rounds")
+
+    def __init__(self, last_seq: int, look: Look) -> None:
+        self.last_seq = last_seq
+        self.look = look
+        self.rounds = LOOK_ROUNDS
 
 
 class LiveProgram(Protocol):
@@ -142,21 +165,34 @@ class QueryRunner:
                 return machine
 
     async def _build(self, key: Key, work: QueryWork) -> Machine:
-        history = await self._host.workers.history(self._host.org, work.execution_id)
-        if not history:
-            raise QueryFailed(f"execution {work.execution_id} has no history any more")
         definition = self._host.registry.workflow(work.kind, work.version)
         assert definition is not None, "the engine asks workers that know the kind"
+        past = await self._past(definition, work, from_start=work.as_of is not None)
+        try:
+            machine = self._recreated(definition, past, work)
+        except SnapshotMismatch as mismatch:
+            log_mismatch(work.execution_id, past.snapshot, mismatch)
+            past = await self._past(definition, work, from_start=True)
+            machine = self._recreated(definition, past, work)
+        if work.as_of is None:
+            key = (key[0], past.events[-1].seq, False)
+        self._keep(key, machine, len(past.events))
+        return machine
+
+    async def _past(self, definition: Definition, work: QueryWork, *, from_start: bool) -> LoadedHistory:
+        past = await read_past(self._host, definition, work.execution_id, from_start=from_start)
+        if not past.events:
+            raise QueryFailed(f"execution {work.execution_id} has no history any more")
+        return past
+
+    def _recreated(self, definition: Definition, past: LoadedHistory, work: QueryWork) -> Machine:
         machine = Machine(definition.program_maker(self._host.environment(work.execution_id)))
         try:
             with self._watched(work):
-                _recreate(machine, history, work.as_of)
+                _recreate(machine, definition, past, work.as_of)
         except BaseException:
             machine.close()
             raise
-        if work.as_of is None:
-            key = (key[0], history[-1].seq, False)
-        self._keep(key, machine, len(history))
         return machine
 
     def _keep(self, key: Key, machine: Machine, events: int) -> None:
@@ -182,14 +218,18 @@ class QueryRunner:
         machine.close()
 
 
-def _recreate(machine: Machine, history: list[HistoryEvent], seq: int | None) -> None:
+def _recreate(machine: Machine, definition: Definition, past: LoadedHistory, seq: int | None) -> None:
     """Run the recorded turns; then, unless an earlier moment is asked for, one more on what no turn has seen. What it
     asks for is thrown away."""
     try:
-        machine.replay(history if seq is None else as_of(history, seq))
+        if seq is None:
+            recreate(machine, definition, past)
+        else:
+            # What was then is not to be found in a snapshot of what came later.
+            machine.replay(as_of(past.events, seq))
     except ProgramError as error:
         raise QueryFailed(f"the program can't be recreated: {error}", error_type=type(error).__name__) from error
-    if seq is not None or is_closed(history) or not machine.has_news:
+    if seq is not None or is_closed(past.events) or not machine.has_news:
         return
     seen = machine.up_to
     try:

@@ -18,7 +18,16 @@ from typing import Any
 
 from msgspec import structs
 
-from holdfast.contract.workers import CompleteTurn, News, ParkTurn, ReleaseWork, TurnAnswer, TurnVerdict, TurnWork
+from holdfast.contract.workers import (
+    CompleteTurn,
+    LoadedHistory,
+    News,
+    ParkTurn,
+    ReleaseWork,
+    TurnAnswer,
+    TurnVerdict,
+    TurnWork,
+)
 from holdfast.errors import (
     NOT_NOW,
     DeterminismError,
@@ -27,33 +36,24 @@ from holdfast.errors import (
     HoldfastError,
     InvalidRequest,
     ProgramError,
+    SnapshotMismatch,
     StaleClaim,
 )
 from holdfast.model.commands import CreatePromise, Turn
 from holdfast.model.events import HistoryEvent, StepFinished
 from holdfast.model.executions import StuckReason
 from holdfast.model.values import Token
+from holdfast.replay.definition import Definition
 from holdfast.replay.machine import Machine
 from holdfast.replay.program import StepRequest
-from holdfast.worker.host import Host, ProgramMaker, log
-from holdfast.worker.queries import Look
+from holdfast.worker.host import Host, log
+from holdfast.worker.queries import Look, Looker
+from holdfast.worker.rebuilding import log_mismatch, read_past, recreate, snapshot_of
 from holdfast.worker.steps import RunningStep
 
 RETRY_S = 0.2
 NO_TOKEN = Token(0, 0)
 RECORDED = TurnVerdict.RECORDED
-LOOK_ROUNDS = 3
-
-
-class Looker:
-    """Somebody who wants to look at the program when it has seen event `last_seq`; how many commits he waits for."""
-
-    __slots__ = ("last_seq", "look", "rounds")
-
-    def __init__(self, last_seq: int, look: Look) -> None:
-        self.last_seq = last_seq
-        self.look = look
-        self.rounds = LOOK_ROUNDS
 
 
 class ExecutionRunner:
@@ -61,6 +61,7 @@ class ExecutionRunner:
 
     __slots__ = (
         "_busy",
+        "_definition",
         "_host",
         "_late",
         "_late_seq",
@@ -75,7 +76,6 @@ class ExecutionRunner:
         "_scheduled_at",
         "_token",
         "_unrecorded",
-        "build",
         "held",
         "id",
         "kind",
@@ -83,13 +83,13 @@ class ExecutionRunner:
         "workflow_id",
     )
 
-    def __init__(self, host: Host, execution_id: str, make: ProgramMaker, build: str) -> None:
+    def __init__(self, host: Host, execution_id: str, definition: Definition) -> None:
         self._host = host
-        self._make = make
+        self._definition = definition
+        self._make = definition.program_maker(host.environment(execution_id))
         self.id = execution_id
         self.workflow_id = ""
         self.kind = ""
-        self.build = build
         self.held = False
         self.known = 0
         self._token = NO_TOKEN
@@ -346,6 +346,7 @@ class ExecutionRunner:
             waiting_for=machine.waits() if quiet else None,
             unread=machine.unread() if machine.ended else (),
             refused=self._refused,
+            snapshot=snapshot_of(machine, self._definition, self.id),
         )
         self._refused = ()
         self._send(request)
@@ -424,6 +425,8 @@ class ExecutionRunner:
                 self._in_background(self._load())
         else:
             ahead = request.after_steps
+            if request.snapshot is not None and self._machine is not None:
+                self._machine.note_stored(request.snapshot)
             if answer.released:
                 self._free()
             elif ahead is not None and not ahead.commands:
@@ -495,29 +498,26 @@ class ExecutionRunner:
         if not self._busy:
             self._turn_away()
 
-    async def _load(self) -> None:
-        """Read what is missing of the history: all of it for a program that has to be rebuilt."""
-        while True:
-            try:
-                events = await self._host.workers.history(self._host.org, self.id, self.known)
-                break
-            except EngineStopped:
-                raise
-            except NOT_NOW as error:
-                log.warning("the history of execution %s can't be read yet: %s", self.id, error)
-                await asyncio.sleep(RETRY_S)
+    async def _load(self, *, from_start: bool = False) -> None:
+        """Read what is missing of the history: all of it, or a snapshot and what follows, for a program that has to be
+        rebuilt."""
+        past = await self._read(from_start)
         self._busy = False
         if not self.held:
             return
+        events = past.events
         if not events and self._machine is None:
             raise ExecutionNotFound(f"execution {self.id} has no history")
         try:
             if self._machine is None:
-                self._machine = Machine(self._make)
-                self._machine.replay(events)
-                self.known = events[-1].seq
+                self._rebuild_from(past)
             else:
                 self._absorb(events, events[-1].seq if events else self.known)
+        except SnapshotMismatch as mismatch:
+            log_mismatch(self.id, past.snapshot, mismatch)
+            self._discard()
+            self._in_background(self._load(from_start=True))
+            return
         except ProgramError as error:
             self._park(_stuck(error))
             return
@@ -527,21 +527,27 @@ class ExecutionRunner:
             return
         self._catch_up()
 
+    async def _read(self, from_start: bool) -> LoadedHistory:
+        while True:
+            try:
+                if self._machine is None:
+                    return await read_past(self._host, self._definition, self.id, from_start=from_start)
+                return LoadedHistory(None, await self._host.workers.history(self._host.org, self.id, self.known))
+            except EngineStopped:
+                raise
+            except NOT_NOW as error:
+                log.warning("the history of execution %s can't be read yet: %s", self.id, error)
+                await asyncio.sleep(RETRY_S)
+
+    def _rebuild_from(self, past: LoadedHistory) -> None:
+        self._machine = Machine(self._make)
+        recreate(self._machine, self._definition, past)
+        self.known = past.events[-1].seq
+
     def _park(self, reason: StuckReason) -> None:
         about = {"workflow_execution_id": self.id, "workflow_id": self.workflow_id, "workflow_kind": self.kind}
         log.warning("execution %s is stuck: %s", self.id, reason.message, extra=about)
-        whole = StuckReason(
-            code=reason.code,
-            message=reason.message,
-            at=self._host.now(),
-            event_seq=reason.event_seq,
-            recorded=reason.recorded,
-            attempted=reason.attempted,
-            recorded_line=reason.recorded_line,
-            attempted_line=reason.attempted_line,
-            worker=self._host.session,
-            build=self.build,
-        )
+        whole = structs.replace(reason, at=self._host.now(), worker=self._host.session, build=self._definition.build)
         request = ParkTurn(org=self._host.org, execution_id=self.id, token=self._token, reason=whole)
         parked = asyncio.ensure_future(self._host.workers.park_turn(request))
         parked.add_done_callback(_log_failure)

@@ -188,10 +188,9 @@ class Worker:
             return runner
         definition = self._host.registry.workflow(work.kind, work.version)
         assert definition is not None, "the engine hands out known kinds only"
-        maker = definition.program_maker(self._host.environment(work.execution_id))
         if len(self._runners) >= self._host.config.cached_executions:
             self._evict(room_for=1)
-        runner = ExecutionRunner(self._host, work.execution_id, maker, definition.build)
+        runner = ExecutionRunner(self._host, work.execution_id, definition)
         self._runners[work.execution_id] = runner
         return runner
 

@@ -21,7 +21,7 @@ from google.protobuf.message import DecodeError
 from msgspec import structs
 
 from holdfast.api.grpc.calls import Call, Caller, Guard, Method, break_down, enter, read_message, refuse
-from holdfast.api.grpc.histories import LARGEST_PAGE, history_page
+from holdfast.api.grpc.histories import LARGEST_PAGE, history_page, loaded_page
 from holdfast.api.grpc.sessions import WorkerSession
 from holdfast.api.grpc.settings import GrpcSettings
 from holdfast.api.nouns import Nouns
@@ -81,6 +81,8 @@ class WorkerDoor:
         return (Method("ReadHistory", pb.GetHistoryRequest, pb.GetHistoryResponse, Role.WORKER, self.read_history),)
 
     async def read_history(self, call: Call, message: Any) -> pb.GetHistoryResponse:
+        if message.with_snapshot:
+            return await loaded_page(self._workers, call.org, message, LARGEST_PAGE)
         return await history_page(self._workers.history, call.org, message, LARGEST_PAGE)
 
     async def stop(self, grace_s: float) -> None:

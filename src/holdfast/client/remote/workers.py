@@ -22,6 +22,7 @@ import grpc
 from msgspec.structs import replace
 
 from holdfast.client.remote.asked import About, Asked, Attempt, error_of_answer, is_attempt, turn_of
+from holdfast.client.remote.histories import load_history, read_history
 from holdfast.client.remote.links import Address, addresses, error_of, is_local, metadata, open_channel
 from holdfast.client.remote.sessions import SessionLink
 from holdfast.contract import workers as wk
@@ -38,7 +39,6 @@ from holdfast.errors import (
 from holdfast.model.events import HistoryEvent
 from holdfast.model.values import Failure, Token
 from holdfast.wire.grpc import holdfast_pb2 as pb
-from holdfast.wire.grpc.events import event
 from holdfast.wire.grpc.reports import Report, attempt_message, heartbeat_answer, report_message
 from holdfast.wire.grpc.sessions import open_message
 from holdfast.wire.grpc.work import key_of, work
@@ -46,7 +46,6 @@ from holdfast.wire.grpc.work import key_of, work
 log = logging.getLogger("holdfast.client.remote")
 
 HISTORY = "/holdfast.v1.WorkerService/ReadHistory"
-HISTORY_PAGE = 1_000
 CALL_LIMIT_S = 30.0
 KEEPALIVE_S = 20.0
 MOVE_ON_S = 2.0
@@ -550,17 +549,10 @@ class RemoteWorkers:
     async def history(
         self, org: str, execution_id: str, after: int = 0, limit: int | None = None
     ) -> list[HistoryEvent]:
-        found: list[HistoryEvent] = []
-        while limit is None or len(found) < limit:
-            size = HISTORY_PAGE if limit is None else min(HISTORY_PAGE, limit - len(found))
-            page = await self._history_page(
-                pb.GetHistoryRequest(org_id=org, workflow_execution_id=execution_id, after=after, limit=size)
-            )
-            found.extend(event(message) for message in page.events)
-            if not page.more or not page.events:
-                break
-            after = found[-1].seq
-        return found
+        return await read_history(self._history_page, org, execution_id, after, limit)
+
+    async def load(self, org: str, execution_id: str, limit: int | None = None) -> wk.LoadedHistory:
+        return await load_history(self._history_page, org, execution_id, limit)
 
     async def _history_page(self, request: pb.GetHistoryRequest) -> pb.GetHistoryResponse:
         link = self._link

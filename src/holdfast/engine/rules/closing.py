@@ -7,6 +7,7 @@ from typing import Final
 from holdfast.contract.workers import ExecutionEnded
 from holdfast.engine.rules.children import tell_parent
 from holdfast.engine.rules.leases import let_go, new_token, tell_holder
+from holdfast.engine.rules.snapshots import drop_snapshot
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.model.events import EventBody
 from holdfast.model.executions import DeadLetter, Execution, State
@@ -53,6 +54,8 @@ def end_from_outside(
         bury_unread(ws, execution, (), execution.seen_seq)
     close(ws, execution, state, body, successor=successor)
     new_token(ws, execution)
+    # Whether it has one is not known here. A program that ends by itself says so with its last turn.
+    drop_snapshot(ws, execution)
 
 
 def _drop_rows(ws: Workspace, execution: Execution) -> None:

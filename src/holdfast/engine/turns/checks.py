@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from holdfast.contract.workers import CompleteTurn
 from holdfast.engine.checks import check_timeout
-from holdfast.errors import InvalidRequest
+from holdfast.errors import InvalidRequest, PayloadTooLarge
 from holdfast.expressions import compile_filter
 from holdfast.model import commands as c
 from holdfast.model.messages import SubscriptionKind
 from holdfast.model.names import check_name
 from holdfast.model.shapes import check_shape
+from holdfast.model.snapshots import SNAPSHOT_BYTES
 from holdfast.model.values import Delivery, IfRunning, ParentClose
 
 _KINDS = frozenset(str(kind) for kind in SubscriptionKind)
@@ -33,6 +35,27 @@ def refusal_of(turns: Iterable[c.Turn]) -> InvalidRequest | None:
                 check = _CHECKS.get(type(command))
                 if check is not None:
                     check(command)
+    except InvalidRequest as refusal:
+        return refusal
+    return None
+
+
+def refusal_of_snapshot(request: CompleteTurn) -> InvalidRequest | None:
+    """Why the snapshot of a turn can't be stored, if it can't."""
+    snapshot = request.snapshot
+    if snapshot is None:
+        return None
+    try:
+        if snapshot.execution_id != request.execution_id:
+            raise InvalidRequest("the snapshot is one of another execution", field="snapshot")
+        if not (1 if snapshot.state else 0) <= snapshot.up_to < _TOO_LARGE:
+            raise InvalidRequest("the snapshot's up_to must be the number of an event", field="snapshot")
+        check_name(snapshot.version, "version")
+        check_name(snapshot.build, "build")
+        size = len(snapshot.state)
+        if size > SNAPSHOT_BYTES:
+            text = f"the snapshot has {size} bytes, more than the {SNAPSHOT_BYTES} allowed: leave it out of this turn"
+            raise PayloadTooLarge(text, field="snapshot", size=size, limit=SNAPSHOT_BYTES)
     except InvalidRequest as refusal:
         return refusal
     return None

@@ -16,8 +16,9 @@ from holdfast.engine.rules import commands
 from holdfast.engine.rules.closing import bury, bury_unread, drop_waits
 from holdfast.engine.rules.leases import check_here, check_holder, give_up_slot, let_go
 from holdfast.engine.rules.look_backs import plan_look_back
+from holdfast.engine.rules.snapshots import keep_snapshot
 from holdfast.engine.rules.workspace import Workspace
-from holdfast.engine.turns.checks import refusal_of
+from holdfast.engine.turns.checks import refusal_of, refusal_of_snapshot
 from holdfast.errors import InvalidRequest
 from holdfast.model import commands as c
 from holdfast.model.commands import Turn
@@ -41,7 +42,7 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
         plan.executions.add(request.execution_id)
         self._matches: dict[int, int] = {}
         turns = request.turns if request.after_steps is None else (*request.turns, request.after_steps)
-        self._refusal = refusal_of(turns)
+        self._refusal = refusal_of(turns) or refusal_of_snapshot(request)
         if self._refusal is not None:
             return
         for turn in turns:
@@ -76,6 +77,8 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
             # Empty, it will be recorded by the next commit: most often by the step that it has asked for.
             self._record_turn(ws, execution, ahead, leave_row=False, releasing=releasing)
         closed = execution.state not in OPEN_STATES
+        if request.snapshot is not None:
+            keep_snapshot(ws, execution, request.snapshot, recorded=_is_whole(request, verdict, releasing), last=last)
         if not closed:
             self._settle(ws, execution, verdict, releasing)
         # Before what follows: the worker numbers its own rows by this answer, and is told of the rest as news.
@@ -176,6 +179,12 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
             # Nothing was unseen: what follows the turn's last event are its own rows.
             execution.seen_seq = execution.last_seq
             let_go(ws, execution)
+
+
+def _is_whole(request: CompleteTurn, verdict: TurnVerdict, releasing: bool) -> bool:
+    """Whether every turn that the worker has run is recorded: an empty one ahead is, if the lease ends with it."""
+    ahead = request.after_steps
+    return verdict is RECORDED and (ahead is None or bool(ahead.commands) or releasing)
 
 
 def _closes(turn: Turn) -> bool:

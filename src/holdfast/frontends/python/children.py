@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
@@ -16,7 +16,7 @@ from holdfast.model.ids import child_execution_id
 from holdfast.model.names import check_name, check_priority, check_text
 from holdfast.model.payloads import decode, encode
 from holdfast.model.values import IfRunning, ParentClose, Payload
-from holdfast.replay.definition import definition_of
+from holdfast.replay.definition import AnyWorkflow, definition_of
 
 if TYPE_CHECKING:
     from holdfast.frontends.python.program import PythonProgram
@@ -102,7 +102,7 @@ class ChildHandle(DurableFuture[T]):
 
 def start_child(
     program: PythonProgram,
-    workflow: str | Callable[..., Any],
+    workflow: str | AnyWorkflow,
     value: Any,
     *,
     workflow_id: str | None,

@@ -53,7 +53,7 @@ from holdfast.model.values import (
     ParentClose,
     RetryPolicy,
 )
-from holdfast.replay.definition import task_definition
+from holdfast.replay.definition import AnyWorkflow, task_definition
 
 if TYPE_CHECKING:
     from holdfast.frontends.python.program import PythonProgram
@@ -187,7 +187,7 @@ class WorkflowContext(OutsideWorld):
     @overload
     def child(
         self,
-        workflow: str | Callable[..., Any],
+        workflow: str | AnyWorkflow,
         input: Any = None,
         *,
         propagate_failure: Literal[False],
@@ -205,7 +205,7 @@ class WorkflowContext(OutsideWorld):
     @overload
     def child(
         self,
-        workflow: str | Callable[..., Any],
+        workflow: str | AnyWorkflow,
         input: Any = None,
         *,
         propagate_failure: bool | None = None,
@@ -213,7 +213,7 @@ class WorkflowContext(OutsideWorld):
     ) -> ChildHandle[Any]: ...
     def child(
         self,
-        workflow: str | Callable[..., Any],
+        workflow: str | AnyWorkflow,
         input: Any = None,
         *,
         workflow_id: str | None = None,
@@ -426,7 +426,7 @@ class WorkflowContext(OutsideWorld):
         self,
         input: Any = None,
         *,
-        workflow: str | Callable[..., Any] | None = None,
+        workflow: str | AnyWorkflow | None = None,
         version: str | None = None,
         queue: str | None = None,
     ) -> NoReturn:

@@ -12,6 +12,7 @@ import dataclasses
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -75,9 +76,14 @@ class WorkflowDefinition(Definition):
         return place_of(self.target)
 
     def make_program(self, machine: Machine, environment: ProgramEnvironment) -> Program:
-        from holdfast.frontends.python.program import PythonProgram  # noqa: PLC0415 - most who define run nothing
+        return _program_type()(self, machine, environment)
 
-        return PythonProgram(self, machine, environment)
+
+@cache
+def _program_type() -> Callable[[WorkflowDefinition, Machine, ProgramEnvironment], Program]:
+    from holdfast.frontends.python.program import PythonProgram  # noqa: PLC0415 - most who define run nothing
+
+    return PythonProgram
 
 
 # --- the decorators -----------------------------------------------------------------------------------------------

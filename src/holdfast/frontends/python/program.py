@@ -8,7 +8,15 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from holdfast.errors import ContinueAsNew, ControlFlow, HoldfastError, NeverAwaited, ProgramError, QueryFailed
+from holdfast.errors import (
+    ContinueAsNew,
+    ControlFlow,
+    HoldfastError,
+    NeverAwaited,
+    ProgramError,
+    QueryFailed,
+    SnapshotMismatch,
+)
 from holdfast.frontends.python.calls import Calls
 from holdfast.frontends.python.conditions import settle_conditions
 from holdfast.frontends.python.context import WorkflowContext
@@ -222,6 +230,12 @@ class PythonProgram:
     @property
     def running_handlers(self) -> int:
         return self._calls.running if self._calls is not None else 0
+
+    def snapshot(self) -> None:
+        """Running Python code has no state that can be stored: it is rebuilt from its history."""
+
+    def restore(self, state: bytes, build: str) -> NoReturn:
+        raise SnapshotMismatch("a Python workflow is rebuilt from its history")
 
     # --- how it ends ---
 

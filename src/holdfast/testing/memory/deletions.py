@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 from holdfast.model.messages import TokenRow
+from holdfast.model.snapshots import Snapshot
 from holdfast.store.plain import TABLES
 from holdfast.store.protocol import Changes
 from holdfast.testing.memory.database import MemoryDatabase
@@ -60,6 +61,7 @@ def _remove(database: MemoryDatabase, found: Collection[str], remains: Collectio
     _drop(database.rows[TokenRow], lambda _, row: row.execution_id in gone)
     for key in found:
         database.ready.pop(key, None)
+        database.rows[Snapshot].pop(key, None)
         if key not in remains:
             database.events.pop(key, None)
         del database.heads[key]

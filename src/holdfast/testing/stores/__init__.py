@@ -26,6 +26,7 @@ from holdfast.testing.stores.pauses import Pauses
 from holdfast.testing.stores.plain_tables import PlainTables
 from holdfast.testing.stores.reading import Reading
 from holdfast.testing.stores.sharing import Sharing
+from holdfast.testing.stores.snapshots import Snapshots
 from holdfast.testing.stores.task_output import TaskOutput
 from holdfast.testing.stores.writing import Writing
 
@@ -49,6 +50,7 @@ class StoreConformance(
     TaskOutput,
     Pauses,
     PlainTables,
+    Snapshots,
     Deletions,
 ):
     """Everything a store promises to the engine."""

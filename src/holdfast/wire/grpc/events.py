@@ -16,6 +16,7 @@ from holdfast.model.events import (
     decode_body,
     encode_body,
 )
+from holdfast.model.snapshots import Snapshot
 from holdfast.wire.grpc import holdfast_pb2 as pb
 
 
@@ -52,3 +53,17 @@ def step(message: pb.HistoryEvent) -> StepFinished:
         raise InvalidRequest(f"a finished step can't be read: {error}"[:500], field="steps") from error
     assert isinstance(body, StepCompleted | StepFailed), "one of these types was asked for"
     return body
+
+
+def snapshot_message(found: Snapshot) -> pb.Snapshot:
+    return pb.Snapshot(up_to=found.up_to, version=found.version, build=found.build, state=found.state)
+
+
+def snapshot(message: pb.Snapshot, execution_id: str) -> Snapshot:
+    return Snapshot(
+        execution_id=execution_id,
+        up_to=message.up_to,
+        version=message.version,
+        build=message.build,
+        state=message.state,
+    )

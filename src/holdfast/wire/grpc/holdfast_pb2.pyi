@@ -408,24 +408,28 @@ class GetResultResponse(_message.Message):
     def __init__(self, closed: _Optional[bool] = ..., status: _Optional[str] = ..., result: _Optional[bytes] = ..., error_type: _Optional[str] = ..., error: _Optional[str] = ..., successor: _Optional[str] = ...) -> None: ...
 
 class GetHistoryRequest(_message.Message):
-    __slots__ = ("org_id", "workflow_execution_id", "after", "limit")
+    __slots__ = ("org_id", "workflow_execution_id", "after", "limit", "with_snapshot")
     ORG_ID_FIELD_NUMBER: _ClassVar[int]
     WORKFLOW_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
     AFTER_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
+    WITH_SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
     org_id: str
     workflow_execution_id: str
     after: int
     limit: int
-    def __init__(self, org_id: _Optional[str] = ..., workflow_execution_id: _Optional[str] = ..., after: _Optional[int] = ..., limit: _Optional[int] = ...) -> None: ...
+    with_snapshot: bool
+    def __init__(self, org_id: _Optional[str] = ..., workflow_execution_id: _Optional[str] = ..., after: _Optional[int] = ..., limit: _Optional[int] = ..., with_snapshot: _Optional[bool] = ...) -> None: ...
 
 class GetHistoryResponse(_message.Message):
-    __slots__ = ("events", "more")
+    __slots__ = ("events", "more", "snapshot")
     EVENTS_FIELD_NUMBER: _ClassVar[int]
     MORE_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
     events: _containers.RepeatedCompositeFieldContainer[HistoryEvent]
     more: bool
-    def __init__(self, events: _Optional[_Iterable[_Union[HistoryEvent, _Mapping]]] = ..., more: _Optional[bool] = ...) -> None: ...
+    snapshot: Snapshot
+    def __init__(self, events: _Optional[_Iterable[_Union[HistoryEvent, _Mapping]]] = ..., more: _Optional[bool] = ..., snapshot: _Optional[_Union[Snapshot, _Mapping]] = ...) -> None: ...
 
 class HistoryEvent(_message.Message):
     __slots__ = ("sequence", "at", "type", "version", "body")
@@ -2080,7 +2084,7 @@ class Answer(_message.Message):
     def __init__(self, id: _Optional[int] = ..., error: _Optional[_Union[Error, _Mapping]] = ..., turn: _Optional[_Union[TurnAnswer, _Mapping]] = ..., heartbeat: _Optional[_Union[HeartbeatAnswer, _Mapping]] = ...) -> None: ...
 
 class CompleteTurn(_message.Message):
-    __slots__ = ("workflow_execution_id", "token", "base_sequence", "turns", "steps", "after_steps", "waiting_for", "unread", "refused")
+    __slots__ = ("workflow_execution_id", "token", "base_sequence", "turns", "steps", "after_steps", "waiting_for", "unread", "refused", "snapshot")
     WORKFLOW_EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
     BASE_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
@@ -2090,6 +2094,7 @@ class CompleteTurn(_message.Message):
     WAITING_FOR_FIELD_NUMBER: _ClassVar[int]
     UNREAD_FIELD_NUMBER: _ClassVar[int]
     REFUSED_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
     workflow_execution_id: str
     token: Token
     base_sequence: int
@@ -2099,7 +2104,20 @@ class CompleteTurn(_message.Message):
     waiting_for: bytes
     unread: _containers.RepeatedScalarFieldContainer[int]
     refused: _containers.RepeatedCompositeFieldContainer[RefusedSignal]
-    def __init__(self, workflow_execution_id: _Optional[str] = ..., token: _Optional[_Union[Token, _Mapping]] = ..., base_sequence: _Optional[int] = ..., turns: _Optional[bytes] = ..., steps: _Optional[_Iterable[_Union[HistoryEvent, _Mapping]]] = ..., after_steps: _Optional[bytes] = ..., waiting_for: _Optional[bytes] = ..., unread: _Optional[_Iterable[int]] = ..., refused: _Optional[_Iterable[_Union[RefusedSignal, _Mapping]]] = ...) -> None: ...
+    snapshot: Snapshot
+    def __init__(self, workflow_execution_id: _Optional[str] = ..., token: _Optional[_Union[Token, _Mapping]] = ..., base_sequence: _Optional[int] = ..., turns: _Optional[bytes] = ..., steps: _Optional[_Iterable[_Union[HistoryEvent, _Mapping]]] = ..., after_steps: _Optional[bytes] = ..., waiting_for: _Optional[bytes] = ..., unread: _Optional[_Iterable[int]] = ..., refused: _Optional[_Iterable[_Union[RefusedSignal, _Mapping]]] = ..., snapshot: _Optional[_Union[Snapshot, _Mapping]] = ...) -> None: ...
+
+class Snapshot(_message.Message):
+    __slots__ = ("up_to", "version", "build", "state")
+    UP_TO_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    BUILD_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    up_to: int
+    version: str
+    build: str
+    state: bytes
+    def __init__(self, up_to: _Optional[int] = ..., version: _Optional[str] = ..., build: _Optional[str] = ..., state: _Optional[bytes] = ...) -> None: ...
 
 class RefusedSignal(_message.Message):
     __slots__ = ("sequence", "reason")

@@ -16,7 +16,7 @@ from holdfast.model.commands import Turn
 from holdfast.model.executions import StuckReason
 from holdfast.model.values import Failure, Token, Wait
 from holdfast.wire.grpc import holdfast_pb2 as pb
-from holdfast.wire.grpc.events import step, step_message
+from holdfast.wire.grpc.events import snapshot, snapshot_message, step, step_message
 from holdfast.wire.grpc.payloads import payload, record, record_bytes
 from holdfast.wire.grpc.work import token, token_message
 
@@ -62,6 +62,7 @@ def _turn_message(report: wk.CompleteTurn, request_id: int) -> pb.Request:
             waiting_for=None if report.waiting_for is None else record_bytes(report.waiting_for),
             unread=report.unread,
             refused=[pb.RefusedSignal(sequence=seq, reason=reason) for seq, reason in report.refused],
+            snapshot=None if report.snapshot is None else snapshot_message(report.snapshot),
         ),
     )
 
@@ -225,6 +226,7 @@ def _turn(part: pb.CompleteTurn, org: str, session: str) -> wk.CompleteTurn:
         waiting_for=record(part.waiting_for, _WAITS, "waiting_for") if part.HasField("waiting_for") else None,
         unread=unread,
         refused=tuple((_number(found.sequence, "refused"), found.reason) for found in part.refused),
+        snapshot=snapshot(part.snapshot, part.workflow_execution_id) if part.HasField("snapshot") else None,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast import Client, Engine, EngineConfig
+from holdfast.replay.definition import AnyWorkflow
 from holdfast.testing import WorkflowEnvironment
 from tests.conftest import QUICK, OpenEngine, OpenEnvironment
 from tests.http_door import http_door
@@ -46,7 +47,7 @@ async def engine(database_url: str) -> AsyncIterator[OpenEngine]:
 
         async def open_engine(
             *,
-            workflows: Iterable[Callable[..., Any]] = (),
+            workflows: Iterable[AnyWorkflow] = (),
             tasks: Iterable[Callable[..., Any]] = (),
             config: EngineConfig = QUICK,
             url: str | None = None,
