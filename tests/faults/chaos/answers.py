@@ -192,7 +192,7 @@ def _settlement(answer: Mapping[str, Any]) -> str:
         case "RESOLVED":
             return f"RESOLVED {answer['value']}"
         case "REJECTED":
-            return f"REJECTED {answer['error']['message']}"
+            return f"REJECTED {answer['failure']['message']}"
         case state:
             return str(state)
 
