@@ -18,7 +18,14 @@ ON_SIGNAL = (Wait("signal", "go"),)
 
 
 def a_snapshot(work: wk.TurnWork, **fields: Any) -> Snapshot:
-    defaults = {"org": "default", "execution_id": work.execution_id, "up_to": work.last_seq, "version": "1", "build": "b", "state": b"s"}
+    defaults = {
+        "org": "default",
+        "execution_id": work.execution_id,
+        "up_to": work.last_seq,
+        "version": "1",
+        "build": "b",
+        "state": b"s",
+    }
     return Snapshot(**{**defaults, **fields})
 
 
