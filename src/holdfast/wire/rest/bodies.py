@@ -113,13 +113,6 @@ class HistoryQuery(Body, frozen=True, kw_only=True):
     wait: Wait = 0
 
 
-class OutputQuery(Body, frozen=True, kw_only=True):
-    """The next page is `after` the last one's sequence."""
-
-    after: Annotated[int, Meta(ge=0, lt=2**62)] = 0
-    limit: Limit = 100
-
-
 class StreamQuery(Body, frozen=True, kw_only=True):
     """The header `Last-Event-ID` counts more than `after`."""
 
