@@ -132,8 +132,8 @@ class HoldfastError(Exception):
     """Something went wrong in Holdfast."""
 
     code: ClassVar[str] = "error"
-    """Unless a class says another, its name: `execution_not_found`. Stored and sent, so it never changes; a subclass from
-    elsewhere has its parent's."""
+    """Unless a class says another, its name: `execution_not_found`. Stored and sent, so it never changes; a subclass
+    from elsewhere has its parent's."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
