@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from holdfast.contract.keys import CreateKey, KeyView, view_of
-from holdfast.engine.operation import Operation
-from holdfast.engine.rules.keys import Act, check_actor, open_org, plan_actor, put_key, record
+from holdfast.engine.keys.audited import KeyOperation
+from holdfast.engine.rules.keys import check_actor, open_org, plan_actor, put_key
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.model.ids import execution_id
 from holdfast.model.keys import ApiKey
@@ -12,14 +12,8 @@ from holdfast.model.values import MICRO
 from holdfast.store.protocol import LoadPlan
 
 
-class Create(Operation[CreateKey, KeyView]):
-    __slots__ = ("chain", "hint", "key_hash")
-
-    def __init__(self, request: CreateKey, key_hash: str, hint: str, chain: bytes) -> None:
-        super().__init__(request)
-        self.key_hash = key_hash
-        self.hint = hint
-        self.chain = chain
+class Create(KeyOperation[CreateKey, KeyView]):
+    __slots__ = ()
 
     def plan(self, plan: LoadPlan) -> None:
         plan_actor(plan, self.request.org, self.request.by)
@@ -40,14 +34,5 @@ class Create(Operation[CreateKey, KeyView]):
             expires_at=None if request.expires_in_s is None else ws.now + int(request.expires_in_s * MICRO),
         )
         put_key(ws, key)
-        act = Act(
-            org=request.org,
-            action="keys.create",
-            by=request.by,
-            chain=self.chain,
-            subject=key.id,
-            address=request.address,
-            detail=f"{request.role.value} {request.name}",
-        )
-        record(ws, org, act)
+        self.record(ws, org, "keys.create", subject=key.id, detail=f"{request.role.value} {request.name}")
         return view_of(key, ws.now)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import structs
 
 from holdfast.contract.keys import CloseOrg, CreateOrg, DeleteOrg
+from holdfast.engine.keys.audited import AuditedOperation
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules.keys import (
     Act,
@@ -22,12 +23,8 @@ from holdfast.model.keys import Org, Role
 from holdfast.store.protocol import LoadPlan
 
 
-class Make(Operation[CreateOrg, Org]):
-    __slots__ = ("chain",)
-
-    def __init__(self, request: CreateOrg, chain: bytes) -> None:
-        super().__init__(request)
-        self.chain = chain
+class Make(AuditedOperation[CreateOrg, Org]):
+    __slots__ = ()
 
     def plan(self, plan: LoadPlan) -> None:
         plan_actor(plan, self.request.slug, self.request.by)
@@ -37,17 +34,12 @@ class Make(Operation[CreateOrg, Org]):
         check_operator(request.by, "making an org")
         org = open_org(ws, request.slug)
         if request.slug not in ws.loaded.orgs:
-            act = Act(org=request.slug, action="orgs.create", by=request.by, chain=self.chain, address=request.address)
-            record(ws, org, act)
+            self.record(ws, org, "orgs.create")
         return ws.loaded.orgs[request.slug]
 
 
-class Close(Operation[CloseOrg, Org]):
-    __slots__ = ("chain",)
-
-    def __init__(self, request: CloseOrg, chain: bytes) -> None:
-        super().__init__(request)
-        self.chain = chain
+class Close(AuditedOperation[CloseOrg, Org]):
+    __slots__ = ()
 
     def plan(self, plan: LoadPlan) -> None:
         plan_actor(plan, self.request.slug, self.request.by)
@@ -59,19 +51,14 @@ class Close(Operation[CloseOrg, Org]):
         if org.closed_at is None:
             org = structs.replace(org, closed_at=ws.now)
             put_org(ws, org)
-            act = Act(org=org.slug, action="orgs.close", by=request.by, chain=self.chain, address=request.address)
-            record(ws, org, act)
+            self.record(ws, org, "orgs.close")
         return ws.loaded.orgs[request.slug]
 
 
-class Delete(Operation[DeleteOrg, Org]):
+class Delete(AuditedOperation[DeleteOrg, Org]):
     """The rows are removed afterwards: see engine/deleting.py."""
 
-    __slots__ = ("chain",)
-
-    def __init__(self, request: DeleteOrg, chain: bytes) -> None:
-        super().__init__(request)
-        self.chain = chain
+    __slots__ = ()
 
     def plan(self, plan: LoadPlan) -> None:
         plan_actor(plan, self.request.slug, self.request.by)
@@ -83,8 +70,7 @@ class Delete(Operation[DeleteOrg, Org]):
         check_actor(ws, request.by, request.slug, Role.ADMIN)
         org = ws.loaded.orgs.get(request.slug, Org(slug=request.slug, created_at=ws.now))
         org = structs.replace(org, closed_at=org.closed_at if org.closed_at is not None else ws.now)
-        act = Act(org=org.slug, action="orgs.delete", by=request.by, chain=self.chain, address=request.address)
-        record(ws, org, act)
+        self.record(ws, org, "orgs.delete")
         ws.changes.deletions[org.slug] = ws.now
         return ws.loaded.orgs[request.slug]
 

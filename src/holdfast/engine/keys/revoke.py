@@ -5,18 +5,14 @@ from __future__ import annotations
 from msgspec import structs
 
 from holdfast.contract.keys import KeyView, RevokeKey, view_of
-from holdfast.engine.operation import Operation
-from holdfast.engine.rules.keys import Act, check_actor, known_key, known_org, plan_actor, put_key, record
+from holdfast.engine.keys.audited import AuditedOperation
+from holdfast.engine.rules.keys import check_actor, known_key, known_org, plan_actor, put_key
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.store.protocol import LoadPlan
 
 
-class Revoke(Operation[RevokeKey, KeyView]):
-    __slots__ = ("chain",)
-
-    def __init__(self, request: RevokeKey, chain: bytes) -> None:
-        super().__init__(request)
-        self.chain = chain
+class Revoke(AuditedOperation[RevokeKey, KeyView]):
+    __slots__ = ()
 
     def plan(self, plan: LoadPlan) -> None:
         plan_actor(plan, self.request.org, self.request.by)
@@ -29,14 +25,7 @@ class Revoke(Operation[RevokeKey, KeyView]):
         if key.revoked_at is None:
             key = structs.replace(key, revoked_at=ws.now, old_hash=None, old_until_at=None)
             put_key(ws, key)
-            act = Act(
-                org=key.org,
-                action="keys.revoke",
-                by=request.by,
-                chain=self.chain,
-                subject=key.id,
-                address=request.address,
-                detail=f"{key.role.value} {key.name}",
+            self.record(
+                ws, known_org(ws, key.org), "keys.revoke", subject=key.id, detail=f"{key.role.value} {key.name}"
             )
-            record(ws, known_org(ws, key.org), act)
         return view_of(key, ws.now)

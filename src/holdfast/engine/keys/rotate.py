@@ -5,22 +5,16 @@ from __future__ import annotations
 from msgspec import structs
 
 from holdfast.contract.keys import KeyView, RotateKey, view_of
-from holdfast.engine.operation import Operation
-from holdfast.engine.rules.keys import Act, check_actor, known_key, open_org, plan_actor, put_key, record
+from holdfast.engine.keys.audited import KeyOperation
+from holdfast.engine.rules.keys import check_actor, known_key, open_org, plan_actor, put_key
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.errors import KeyEnded
 from holdfast.model.values import MICRO
 from holdfast.store.protocol import LoadPlan
 
 
-class Rotate(Operation[RotateKey, KeyView]):
-    __slots__ = ("chain", "hint", "key_hash")
-
-    def __init__(self, request: RotateKey, key_hash: str, hint: str, chain: bytes) -> None:
-        super().__init__(request)
-        self.key_hash = key_hash
-        self.hint = hint
-        self.chain = chain
+class Rotate(KeyOperation[RotateKey, KeyView]):
+    __slots__ = ()
 
     def plan(self, plan: LoadPlan) -> None:
         plan_actor(plan, self.request.org, self.request.by)
@@ -44,14 +38,5 @@ class Rotate(Operation[RotateKey, KeyView]):
             old_until_at=ws.now + overlap if overlap else None,
         )
         put_key(ws, key)
-        act = Act(
-            org=key.org,
-            action="keys.rotate",
-            by=request.by,
-            chain=self.chain,
-            subject=key.id,
-            address=request.address,
-            detail=f"{key.role.value} {key.name}",
-        )
-        record(ws, org, act)
+        self.record(ws, org, "keys.rotate", subject=key.id, detail=f"{key.role.value} {key.name}")
         return view_of(key, ws.now)

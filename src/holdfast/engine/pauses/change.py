@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from holdfast.contract.deployments import ChangePause, PauseAnswer
-from holdfast.engine.operation import Operation
-from holdfast.engine.rules.keys import Act, check_actor, open_org, plan_actor, record
+from holdfast.engine.keys.audited import AuditedOperation
+from holdfast.engine.rules.keys import check_actor, open_org, plan_actor
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.errors import WorkerDraining, WorkerNotFound
 from holdfast.model.keys import Role
@@ -14,12 +14,8 @@ from holdfast.store.protocol import LoadPlan
 _VERBS = {None: "resume", PauseMode.PAUSED: "pause", PauseMode.DRAINING: "drain"}
 
 
-class Change(Operation[ChangePause, PauseAnswer]):
-    __slots__ = ("chain",)
-
-    def __init__(self, request: ChangePause, chain: bytes) -> None:
-        super().__init__(request)
-        self.chain = chain
+class Change(AuditedOperation[ChangePause, PauseAnswer]):
+    __slots__ = ()
 
     def plan(self, plan: LoadPlan) -> None:
         request = self.request
@@ -42,16 +38,8 @@ class Change(Operation[ChangePause, PauseAnswer]):
                 worker_id=request.name,
             )
         after = self._put(ws)
-        act = Act(
-            org=request.org,
-            action=f"{request.what.value}s.{_VERBS[request.mode]}",
-            by=request.by,
-            chain=self.chain,
-            subject=request.name,
-            address=request.address,
-            detail=request.reason,
-        )
-        record(ws, org, act)
+        action = f"{request.what.value}s.{_VERBS[request.mode]}"
+        self.record(ws, org, action, subject=request.name, detail=request.reason)
         return PauseAnswer(changed=True, pause=after)
 
     def _check_worker(self, ws: Workspace) -> None:
