@@ -92,7 +92,26 @@ def _spare_collector(threshold: int | None) -> tuple[int, int, int]:
     return before
 
 
-class Engine:
+class _Started:
+    """`async with` it: started at the beginning, stopped at the end."""
+
+    async def start_up(self) -> None:
+        raise NotImplementedError
+
+    async def shutdown(self) -> None:
+        raise NotImplementedError
+
+    async def __aenter__(self) -> Self:
+        await self.start_up()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.shutdown()
+
+
+class Engine(_Started):
     """Engine, services and, when there are workflows or tasks, a worker: all in this process.
 
     Use it as `async with Engine("sqlite:///app.db", workflows=[...], tasks=[...]) as engine`. `client` is the way in;
@@ -129,15 +148,6 @@ class Engine:
         self._running = False
 
     # --- life ---
-
-    async def __aenter__(self) -> Self:
-        await self.start_up()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.shutdown()
 
     async def start_up(self) -> None:
         """Open the database and begin to work. There is nothing to recover: what was waiting is claimed like new
@@ -298,7 +308,7 @@ class Engine:
         return await self._local.api.call(Recover(org=self.org))
 
 
-class RemoteWorker:
+class RemoteWorker(_Started):
     """A worker in this process for a server elsewhere: runs workflows and tasks, and needs no database.
 
     Use it as `async with RemoteWorker("grpc://host:7234", workflows=[...], tasks=[...], api_key=...)`. Several servers
@@ -351,15 +361,6 @@ class RemoteWorker:
         """Whether there is a stream to a server now."""
         return self._workers.connected
 
-    async def __aenter__(self) -> Self:
-        await self.start_up()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.shutdown()
-
     async def pause(self) -> None:
         """Take no new work for the time being; what is under way comes to its end here."""
         await self._workers.pause(True)
@@ -403,7 +404,7 @@ class _RemoteHost(Host):
         return self.workers.token_key(execution_id)  # type: ignore[attr-defined, no-any-return]  # see RemoteWorker
 
 
-class Server:
+class Server(_Started):
     """An Engine that others can reach: over HTTP, with API keys.
 
     Use it as `async with Server("sqlite:///app.db", workflows=[...]) as server`. It is made of an Engine with the same
@@ -442,15 +443,6 @@ class Server:
         if self._api is None:
             raise InvalidServer("the server is not started: use it inside `async with Server(...)`", field="url")
         return self._api.url
-
-    async def __aenter__(self) -> Self:
-        await self.start_up()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.shutdown()
 
     async def start_up(self) -> None:
         """Start the engine, then open the doors. If a door does not open, the engine is stopped again."""

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from typing import ClassVar, Final
 
+from holdfast.backoff import Backoff
 from holdfast.errors import NOT_NOW, EngineStopped
 
 log = logging.getLogger("holdfast.services")
@@ -40,7 +41,7 @@ class Service:
 
     async def _run_on(self) -> None:
         loop = asyncio.get_running_loop()
-        pause_s = FIRST_PAUSE_S
+        backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S)
         while True:
             began_at = loop.time()
             try:
@@ -52,9 +53,8 @@ class Service:
             except Exception:
                 log.exception("%s goes on after an error", self._name)
             if loop.time() - began_at > WELL_AFTER_S:
-                pause_s = FIRST_PAUSE_S
-            await asyncio.sleep(pause_s)
-            pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+                backoff.reset()
+            await asyncio.sleep(backoff.step())
 
     async def stop(self) -> None:
         if self._task is not None:

@@ -7,7 +7,6 @@ that can't carry any is repeated only if it has certainly not reached the server
 from __future__ import annotations
 
 import asyncio
-import random
 import ssl
 import time
 from collections.abc import AsyncIterator
@@ -17,6 +16,7 @@ from uuid import uuid4
 
 import msgspec
 
+from holdfast.backoff import Backoff
 from holdfast.client.remote.answers import Answer
 from holdfast.client.remote.connection import Connections, read_url
 from holdfast.client.remote.event_streams import SILENCE_S, ServerEvent, server_events
@@ -122,16 +122,15 @@ class Caller:
         headers = self._headers if body is None else {**self._headers, "content-type": "application/json"}
         timeout_s = None if wait_s is None else self._timeout_s + wait_s
         give_up = time.monotonic() + self._retry_s
-        pause_s = FIRST_PAUSE_S
+        backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S)
         while True:
             try:
                 return await self._connections.exchange(method, target, headers, body, timeout_s)
             except ServerUnreachable as error:
                 harmless = repeatable or error.details.get("sent") is False
-                if not harmless or time.monotonic() + pause_s > give_up:
+                if not harmless or time.monotonic() + backoff.pause_s > give_up:
                     raise
-            await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))  # noqa: S311 - spreads callers, no secret
-            pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+            await asyncio.sleep(backoff.jittered())
 
 
 def escaped(text: str) -> str:

@@ -6,11 +6,11 @@ Only what a Holdfast server sends is understood: `id`, `event`, `data` in one li
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final, NamedTuple
 
+from holdfast.backoff import Backoff
 from holdfast.errors import ServerUnreachable, UnexpectedAnswer
 
 SILENCE_S: Final = 60.0
@@ -34,21 +34,21 @@ async def server_events(open_stream: Open, *, last: str, retry_s: float) -> Asyn
     """Events up to and with the first of kind `last`. After a broken connection it goes on after the last number;
     a server that can't be reached for `retry_s` is given up. Refusals are raised."""
     number: int | None = None
-    pause_s, give_up = FIRST_PAUSE_S, time.monotonic() + retry_s
+    backoff, give_up = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S), time.monotonic() + retry_s
     while True:
         try:
             async for event in _events(await open_stream(number)):
-                pause_s, give_up = FIRST_PAUSE_S, time.monotonic() + retry_s
+                backoff.reset()
+                give_up = time.monotonic() + retry_s
                 number = event.number if event.number is not None else number
                 yield event
                 if event.kind == last:
                     return
         except ServerUnreachable:
-            if time.monotonic() + pause_s > give_up:
+            if time.monotonic() + backoff.pause_s > give_up:
                 raise
         # Also after a stream that just ended: the server was stopped.
-        await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))  # noqa: S311 - spreads callers, no secret
-        pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+        await asyncio.sleep(backoff.jittered())
 
 
 async def _events(parts: AsyncIterator[bytes]) -> AsyncIterator[ServerEvent]:

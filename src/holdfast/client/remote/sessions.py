@@ -23,6 +23,7 @@ from typing import Any, Protocol
 import grpc
 from google.protobuf.message import DecodeError
 
+from holdfast.backoff import Backoff
 from holdfast.client.remote.links import error_of
 from holdfast.errors import HoldfastError, InvalidRequest, ServerUnreachable, SessionLost, Unavailable
 from holdfast.wire.grpc import holdfast_pb2 as pb
@@ -132,7 +133,7 @@ class SessionLink:
     # --- receiving ---
 
     def _run(self) -> None:
-        lost_at, pause_s = time.monotonic(), FIRST_PAUSE_S
+        lost_at, backoff = time.monotonic(), Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S)
         while not self._closed.is_set():
             ended, opened = self._one_stream()
             self.connected = False
@@ -142,14 +143,14 @@ class SessionLink:
                 self._give_up(SessionLost("the server is about to stop"))
                 return
             if opened:
-                lost_at, pause_s = time.monotonic(), FIRST_PAUSE_S
+                lost_at = time.monotonic()
+                backoff.reset()
                 log.warning("the stream to the server has ended, trying again: %s", ended)
             if not self._worth_a_try(ended) or time.monotonic() - lost_at > self._patience_s:
                 self._give_up(ended)
                 return
             # Drawn from the whole: workers that lost their server together must not come back together.
-            self._closed.wait(random.uniform(FIRST_PAUSE_S / 2, pause_s))  # noqa: S311 - no secret
-            pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+            self._closed.wait(random.uniform(FIRST_PAUSE_S / 2, backoff.step()))  # noqa: S311 - no secret
         self._drop_channel()
         if not self.ready.done():
             self.ready.set_exception(ServerUnreachable("this worker has ended"))

@@ -21,6 +21,7 @@ from typing import Any, cast
 import grpc
 from msgspec.structs import replace
 
+from holdfast.backoff import Backoff
 from holdfast.client.remote.asked import About, Asked, Attempt, error_of_answer, is_attempt, turn_of
 from holdfast.client.remote.histories import load_history, read_history
 from holdfast.client.remote.links import Address, addresses, error_of, is_local, metadata, open_channel
@@ -222,7 +223,7 @@ class RemoteWorkers:
             await self._ask_briefly(lambda number: pb.Request(id=number, drain=pb.Drain()))
 
     async def _reach(self, opening: pb.OpenSession, *, first: bool) -> tuple[SessionLink, pb.SessionOpened]:
-        began, pause_s = time.monotonic(), FIRST_PAUSE_S
+        began, backoff = time.monotonic(), Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S)
         # The one that has just gone comes last: the others are more likely to be there.
         order = sorted(random.sample(self._addresses, len(self._addresses)), key=lambda address: address == self._at)
         for number in itertools.count():
@@ -248,8 +249,7 @@ class RemoteWorkers:
                 link.close()
                 raise
             if number % len(order) == len(order) - 1:
-                await asyncio.sleep(random.uniform(pause_s / 2, pause_s))  # noqa: S311 - spreads workers, no secret
-                pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+                await asyncio.sleep(backoff.jittered())
         raise AssertionError("it counts for ever")
 
     def _make_link(self, opening: pb.OpenSession, address: Address) -> SessionLink:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from holdfast.errors import ExpressionBudget, ExpressionFailed
-from holdfast.expressions.cel.budget import ERROR_COST, LEFT, Frame, spent
+from holdfast.expressions.cel.budget import LEFT, Frame, spent
+from holdfast.expressions.cel.logic import decided
 from holdfast.expressions.cel.values import BoolKey, no_overload, not_bool
 
 Run = Callable[[Frame], Any]
@@ -39,33 +39,13 @@ def _rounds(name: str, items: Run, slot: int, cost: int, frame: Frame) -> Iterat
 
 
 def _quantified(name: str, decider: bool) -> Callable[[Run, int, Sequence[Run], int], Run]:
-    """`all` is a long `&&`, `exists` a long `||`: an error counts only if no element decides."""
-    otherwise = not decider
+    """`all` is a long `&&`, `exists` a long `||`."""
 
     def make(items: Run, slot: int, bodies: Sequence[Run], cost: int) -> Run:
         (body,) = bodies
 
         def run(frame: Frame) -> bool:
-            failure: ExpressionFailed | None = None
-            for _ in _rounds(name, items, slot, cost, frame):
-                try:
-                    value = body(frame)
-                except ExpressionBudget:
-                    raise
-                except ExpressionFailed as error:
-                    frame[LEFT] -= ERROR_COST
-                    failure = failure or error
-                    continue
-                if value is decider:
-                    return not otherwise
-                if value is not otherwise:
-                    failure = failure or not_bool(value)
-            if failure is None:
-                return otherwise
-            try:
-                raise failure
-            finally:
-                failure = None  # else the error would hold this frame, and this frame the error
+            return decided((body for _ in _rounds(name, items, slot, cost, frame)), frame, decider)
 
         return run
 

@@ -10,8 +10,9 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from holdfast.errors import ExpressionBudget, ExpressionFailed
-from holdfast.expressions.cel.budget import ERROR_COST, LEFT, Frame, charge
+from holdfast.errors import ExpressionFailed
+from holdfast.expressions.cel.budget import Frame, charge
+from holdfast.expressions.cel.logic import decided
 from holdfast.expressions.cel.patterns import Pattern
 from holdfast.expressions.cel.values import (
     NUMBERS,
@@ -242,30 +243,10 @@ def either(parts: Sequence[Run]) -> Run:
 
 
 def _decided(parts: Sequence[Run], *, decider: bool) -> Run:
-    otherwise = not decider
     runs = tuple(parts)
 
     def run(frame: Frame) -> bool:
-        failure: ExpressionFailed | None = None
-        for part in runs:
-            try:
-                value = part(frame)
-            except ExpressionBudget:
-                raise
-            except ExpressionFailed as error:
-                frame[LEFT] -= ERROR_COST
-                failure = failure or error
-                continue
-            if value is decider:
-                return not otherwise
-            if value is not otherwise:
-                failure = failure or not_bool(value)
-        if failure is None:
-            return otherwise
-        try:
-            raise failure
-        finally:
-            failure = None  # else the error would hold this frame, and this frame the error
+        return decided(runs, frame, decider)
 
     return run
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final, NamedTuple
 
+from holdfast.backoff import Backoff
 from holdfast.store.protocol import Batch
 
 _FIRST_PAUSE_S: Final = 0.01
@@ -25,7 +26,7 @@ class Aside:
 
     def __init__(self) -> None:
         self._waiting: deque[Waiting] = deque()
-        self._pause_s = _FIRST_PAUSE_S
+        self._backoff = Backoff(_FIRST_PAUSE_S, _LONGEST_PAUSE_S)
         self.next_at = 0.0
 
     def __len__(self) -> int:
@@ -39,5 +40,8 @@ class Aside:
 
     def end_pass(self, now: float, *, moved: bool) -> None:
         """The next one comes later, unless this one has moved something."""
-        self._pause_s = _FIRST_PAUSE_S if moved or not self._waiting else min(self._pause_s * 2, _LONGEST_PAUSE_S)
-        self.next_at = now + self._pause_s
+        if moved or not self._waiting:
+            self._backoff.reset()
+        else:
+            self._backoff.step()
+        self.next_at = now + self._backoff.pause_s

@@ -12,11 +12,11 @@ import logging
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from random import uniform
 from typing import Any, Final
 
 import asyncpg
 
+from holdfast.backoff import Backoff
 from holdfast.config import StoreConfig
 from holdfast.errors import InvalidRequest, SchemaTooOld, ServerReadOnly, StorageBusy, StorageError
 from holdfast.store.postgres import checks, migrate, urls
@@ -121,7 +121,7 @@ class Database:
         """Raise if this server can't be used as it is. Waits a while for one that is just starting."""
         loop = asyncio.get_running_loop()
         give_up_at = loop.time() + self.config.connect_timeout_s
-        pause_s = _FIRST_PAUSE_S
+        backoff = Backoff(_FIRST_PAUSE_S, _LONGEST_PAUSE_S)
         while True:
             try:
                 # Nothing is prepared yet: a pooler might give it to somebody else.
@@ -132,10 +132,9 @@ class Database:
             except StorageBusy as error:
                 if loop.time() >= give_up_at:
                     raise
-                if pause_s == _FIRST_PAUSE_S:
+                if backoff.is_fresh:
                     _log.warning("%s; trying again for %g s", error, self.config.connect_timeout_s)
-            await asyncio.sleep(uniform(0.5, 1.0) * pause_s)  # noqa: S311 - jitter, not a secret
-            pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+            await asyncio.sleep(backoff.jittered())
 
     async def pending(self) -> list[migrate.Migration]:
         """The migrations that are missing."""

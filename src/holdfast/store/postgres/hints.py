@@ -11,12 +11,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from random import uniform
 from typing import Any, Final
 from uuid import uuid4
 
 import asyncpg
 
+from holdfast.backoff import Backoff
 from holdfast.errors import HoldfastError
 from holdfast.store.postgres.connections import DRIVER_ERRORS, Database, close_quietly
 from holdfast.store.postgres.faults import reason
@@ -139,22 +139,23 @@ class Hints:
     # --- the connection ---
 
     async def _run(self) -> None:
-        pause_s = _FIRST_PAUSE_S
+        backoff = Backoff(_FIRST_PAUSE_S, _LONGEST_PAUSE_S)
         while not self._stopping:
             try:
                 await self._work_on_a_connection()
-                pause_s = _FIRST_PAUSE_S
+                backoff.reset()
             except (HoldfastError, *DRIVER_ERRORS) as error:
                 if self._healthy or not self._settled.is_set():
                     _log.warning("hints of %s do not work: %s; trying again", self._database.name, reason(error))
             except Exception:  # noqa: BLE001 - without hints a node still works; without this task it never has any
                 _log.exception("hints of %s do not work; trying again", self._database.name)
             # A connection that had worked is worth a quick new try.
-            pause_s = _FIRST_PAUSE_S if self._healthy else min(pause_s * 2, _LONGEST_PAUSE_S)
+            if self._healthy:
+                backoff.reset()
             self._healthy = False
             self._settled.set()
             if not self._stopping:
-                await asyncio.sleep(uniform(0.5, 1.0) * pause_s)  # noqa: S311 - jitter, not a secret
+                await asyncio.sleep(backoff.jittered())
 
     async def _work_on_a_connection(self) -> None:
         connection = await self._database.connect_hints()

@@ -20,11 +20,11 @@ from contextlib import AbstractAsyncContextManager
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from random import uniform
 from typing import Any, Final, NamedTuple, TypeVar
 
 import asyncpg
 
+from holdfast.backoff import Backoff
 from holdfast.errors import SchemaTooNew, StorageBusy, StorageError
 from holdfast.store.postgres.faults import CANCELLED, is_transient, sqlstate
 
@@ -32,6 +32,7 @@ T = TypeVar("T")
 Connect = Callable[[], AbstractAsyncContextManager[Any]]
 
 LOCK_TIMEOUT_S: Final = 2.0
+_FIRST_PAUSE_S: Final = 0.02
 _LONGEST_PAUSE_S: Final = 0.5
 # Whatever the server or the role has for a default. With a snapshot for the whole transaction, whoever keeps others
 # away would be waited for by the index that is made meanwhile, and would not see what was applied before it got the
@@ -293,7 +294,7 @@ async def _patiently(action: Callable[[], Awaitable[T]], deadline_s: float, name
     """Repeat what fails because others are at work on the same tables."""
     loop = asyncio.get_running_loop()
     give_up_at = loop.time() + deadline_s
-    pause_s = 0.02
+    backoff = Backoff(_FIRST_PAUSE_S, _LONGEST_PAUSE_S)
     while True:
         try:
             return await action()
@@ -312,5 +313,4 @@ async def _patiently(action: Callable[[], Awaitable[T]], deadline_s: float, name
                     f"{name} could not be migrated: its tables stayed locked by others beyond the deadline ({error})",
                     path=name,
                 ) from error
-        await asyncio.sleep(uniform(0.5, 1.0) * pause_s)  # noqa: S311 - jitter, not a secret
-        pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+        await asyncio.sleep(backoff.jittered())

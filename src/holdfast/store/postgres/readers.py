@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from random import uniform
 from typing import Any, Final, Generic, TypeVar
 
 import asyncpg
 
+from holdfast.backoff import Backoff
 from holdfast.errors import EngineStopped, HoldfastError, InvalidRequest, StorageBusy
 from holdfast.store.postgres.connections import DRIVER_ERRORS, Database, Unconnected
 from holdfast.store.postgres.faults import CANCELLED, is_transient, sqlstate
@@ -63,7 +63,7 @@ class Reads:
         """
         loop = asyncio.get_running_loop()
         give_up_at = loop.time() + self._database.config.busy_deadline_s
-        pause_s = _FIRST_PAUSE_S
+        backoff = Backoff(_FIRST_PAUSE_S, _LONGEST_PAUSE_S)
         refused: Unconnected | None = None
         async with self._counted():
             while True:
@@ -74,12 +74,11 @@ class Reads:
                         raise EngineStopped("the store was closed while this was read") from error
                     if isinstance(error, Unconnected):
                         refused = error
-                    if not _is_worth_repeating(error) or loop.time() + pause_s >= give_up_at:
+                    if not _is_worth_repeating(error) or loop.time() + backoff.pause_s >= give_up_at:
                         # The deadline may have cut short one more attempt to connect: that says less.
                         known = refused if refused is not None and isinstance(error, TimeoutError) else error
                         raise self._explain(known) from error
-                await asyncio.sleep(uniform(0.5, 1.0) * pause_s)  # noqa: S311 - jitter, not a secret
-                pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+                await asyncio.sleep(backoff.jittered())
 
     def coalesced(self, fetch: Fetch[T]) -> Coalesced[T]:
         return Coalesced(self, fetch)

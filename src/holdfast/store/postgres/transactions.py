@@ -19,6 +19,7 @@ from contextlib import suppress
 from random import uniform
 from typing import Any, Final, Protocol
 
+from holdfast.backoff import Backoff
 from holdfast.errors import HoldfastError, OutcomeUnknown, StorageBusy, StorageError
 from holdfast.model.executions import WorkerRow
 from holdfast.store.fronts import Fronts
@@ -376,7 +377,7 @@ class _Pauses:
 
     def __init__(self) -> None:
         self._races = 0
-        self._pause_s = _FIRST_PAUSE_S
+        self._backoff = Backoff(_FIRST_PAUSE_S, _LONGEST_PAUSE_S)
 
     async def after_race(self) -> None:
         """Whoever was faster has committed by now: a second look is enough, unless many run for the same thing."""
@@ -386,9 +387,7 @@ class _Pauses:
 
     async def after_fault(self, error: Exception, at_most_s: float = _LONGEST_PAUSE_S) -> None:
         _log.info("a transaction is repeated: %s", error)
-        pause_s = uniform(0.5, 1.5) * self._pause_s  # noqa: S311 - as above
-        await asyncio.sleep(max(0.0, min(pause_s, at_most_s)))
-        self._pause_s = min(self._pause_s * 2, _LONGEST_PAUSE_S)
+        await asyncio.sleep(max(0.0, min(self._backoff.jittered(0.5, 1.5), at_most_s)))
 
 
 def _is_worth_repeating(error: BaseException) -> bool:
