@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Raw
@@ -11,6 +10,7 @@ from msgspec import Raw
 from holdfast.contract.calls import UpdateStatus, UpdateTicket
 from holdfast.engine.updates import Updates
 from holdfast.model import events as e
+from holdfast.store.reads import History
 
 HISTORY = [
     e.HistoryEvent(seq, seq, body)
@@ -34,9 +34,9 @@ class Growing:
         self.known = known
         self.reads = 0
 
-    async def history(self, org: str, execution_id: str, after: int = 0, *, types: Sequence[str]) -> list[Any]:
+    async def read(self, query: History) -> list[Any]:
         self.reads += 1
-        return [event for event in HISTORY[after : self.known] if event.type in types]
+        return [event for event in HISTORY[query.after : self.known] if event.type in query.types]
 
 
 async def test_what_others_have_committed_counts_when_this_process_closes_the_execution() -> None:

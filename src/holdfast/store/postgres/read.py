@@ -19,7 +19,7 @@ from holdfast.model.executions import (
     TimerRow,
 )
 from holdfast.model.keys import ApiKey, Org
-from holdfast.store.looks import Inconsistency
+from holdfast.store.looks import Backlog, Inconsistency, QueueDepth
 from holdfast.store.plain import TABLES, key_and_org
 from holdfast.store.postgres.planning import by_keys, in_time
 from holdfast.store.postgres.statements import Connection, statement
@@ -49,6 +49,9 @@ _DEAD_LETTERS_OF_EXECUTION = statement("dead_letters", "of_execution")
 _NEXT_DUE = statement("ready", "next_due")
 _BY_HASH = statement("keys", "by_hash")
 _DEFINITIONS = statement("definitions", "of_org")
+_WAITING_TURNS = statement("ready", "backlog")
+_WAITING_TASKS = statement("tasks", "backlog")
+_STUCK = statement("executions", "stuck")
 _NEWS = statement("ready", "news")
 _END_OF_PAGE = statement("executions", "end_of_page")
 _INCONSISTENT = statement("executions", "inconsistent")
@@ -214,4 +217,13 @@ def _inconsistency(row: Any) -> Inconsistency:
         missing_tasks=tuple(missing["task"]),
         missing_waits=tuple(missing["wait"]),
         missing_promises=tuple(missing["promise"]),
+    )
+
+
+@by_keys
+async def backlog(connection: Connection, now: int, most: int) -> Backlog:
+    return Backlog(
+        turns=[QueueDepth(*row) for row in await connection.fetch(_WAITING_TURNS, now, most)],
+        tasks=[QueueDepth(*row) for row in await connection.fetch(_WAITING_TASKS, now, most)],
+        stuck={org: count for org, count in await connection.fetch(_STUCK, most) if count},
     )

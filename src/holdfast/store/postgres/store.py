@@ -17,7 +17,6 @@ from holdfast.model.pauses import Pause
 from holdfast.store import reads
 from holdfast.store.looks import Vitals
 from holdfast.store.postgres import deletions, pages, plain, read, read_messages
-from holdfast.store.postgres.backlog import backlog
 from holdfast.store.postgres.clocks import DatabaseClock
 from holdfast.store.postgres.connections import Database
 from holdfast.store.postgres.hints import Hints
@@ -59,7 +58,7 @@ ANSWERS: Final[dict[type[Any], Callable[..., Any]]] = {
     reads.HoldsAny: deletions.holds_any,
     reads.HasRemains: deletions.has_remains,
     reads.NewsFor: read.news_for,
-    reads.Backlogs: backlog,
+    reads.Backlogs: read.backlog,
     reads.Inconsistencies: read.inconsistencies,
 }
 """Which function answers a question, but for those that are asked together, and for when something is due."""

@@ -30,7 +30,7 @@ class Cache:
         self.executions: OrderedDict[str, Execution] = OrderedDict()
         self.tasks = TaskCache()
         self.workflow_keys: OrderedDict[WorkflowKey, str] = OrderedDict()
-        self.groups: dict[tuple[type[Any], tuple[Any, ...]], list[Any]] = {}
+        self.groups: dict[type[Any], dict[tuple[Any, ...], list[Any]]] = {}
         """Rows of plain tables whose keys begin so: which versions of a kind there are is asked with every start."""
 
     def confirm(self, data_version: int) -> bool:
@@ -61,8 +61,8 @@ class Cache:
             self.executions.pop(head.id, None)
             if self.workflow_keys.get((head.org, head.workflow_id)) == head.id:
                 del self.workflow_keys[head.org, head.workflow_id]
-        for group in [group for group in self.groups if group[0] in changes.rows]:
-            del self.groups[group]
+        for record in changes.rows:
+            self.groups.pop(record, None)
         self._shrink()
 
     def _absorb_executions(self, changes: Changes) -> None:

@@ -93,15 +93,14 @@ class _Load:
 
     def load_plain(self) -> None:
         """First: what a request has started counts for how long the request does."""
-        loaded, known = self.loaded, self.cache.groups
+        loaded = self.loaded
         for record, keys in self.plan.rows.items():
             loaded.rows[record] = load_rows(self.connection, record, keys)
         for record, prefixes in self.plan.groups.items():
-            missing = [prefix for prefix in prefixes if (record, prefix) not in known]
-            for prefix, found in load_groups(self.connection, record, missing).items():
-                known[record, prefix] = found
+            known = self.cache.groups.setdefault(record, {})
+            known.update(load_groups(self.connection, record, prefixes - known.keys()))
             # Lists of its own: a batch may add to them.
-            loaded.groups[record] = {prefix: list(known.get((record, prefix), ())) for prefix in prefixes}
+            loaded.groups[record] = {prefix: list(known.get(prefix, ())) for prefix in prefixes}
         for request in loaded.rows.get(RequestRow, {}).values():
             if request.execution_id is not None:
                 self.executions.add(request.execution_id)

@@ -11,7 +11,7 @@ from typing import Final
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import DeadLetter, DefinitionRow, Execution, OutputRow, State, Status, TaskRow, TimerRow
 from holdfast.model.keys import ApiKey, Org
-from holdfast.store.looks import Inconsistency
+from holdfast.store.looks import Backlog, Inconsistency, QueueDepth
 from holdfast.store.plain import TABLES, key_and_org
 from holdfast.store.rows import (
     row_to_dead_letter,
@@ -40,6 +40,9 @@ _DEAD_LETTERS = statement("dead_letters", "of_org")
 _DEAD_LETTERS_OF_EXECUTION = statement("dead_letters", "of_execution")
 _BY_HASH = statement("keys", "by_hash")
 _DEFINITIONS = statement("definitions", "of_org")
+_WAITING_TURNS = statement("ready", "backlog")
+_WAITING_TASKS = statement("tasks", "backlog")
+_STUCK = statement("executions", "stuck")
 _NEWS = statement("ready", "news")
 _UNREAD = statement("executions", "unread_without_ready")
 _MISSING = statement("executions", "waiting_for_missing")
@@ -184,3 +187,11 @@ def inconsistencies(connection: sqlite3.Connection, org: str, limit: int) -> lis
             missing_promises=tuple(numbers["promise"]),
         )
     return list(found.values())[:limit]
+
+
+def backlog(connection: sqlite3.Connection, now: int, most: int) -> Backlog:
+    return Backlog(
+        turns=[QueueDepth(*row) for row in connection.execute(_WAITING_TURNS, (now, most))],
+        tasks=[QueueDepth(*row) for row in connection.execute(_WAITING_TASKS, (now, most))],
+        stuck={org: count for org, count in connection.execute(_STUCK, (most,)) if count},
+    )

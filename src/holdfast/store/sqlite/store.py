@@ -17,7 +17,6 @@ from holdfast.store.looks import Vitals
 from holdfast.store.protocol import Batch, BatchSource, Clock
 from holdfast.store.reads import Query
 from holdfast.store.sqlite import deletions, joining, pages, plain, read, read_messages
-from holdfast.store.sqlite.backlog import backlog
 from holdfast.store.sqlite.connections import Database
 from holdfast.store.sqlite.places import OPEN_FILES
 from holdfast.store.sqlite.readers import Coalesced, Readers, Reads
@@ -51,7 +50,7 @@ ANSWERS: Final[dict[type[Any], Callable[..., Any]]] = {
     reads.HasRemains: deletions.has_remains,
     reads.NextDueAt: read.next_due_at,
     reads.NewsFor: read.news_for,
-    reads.Backlogs: backlog,
+    reads.Backlogs: read.backlog,
     reads.Inconsistencies: read.inconsistencies,
 }
 """Which function answers a question, but for those that are asked together."""
