@@ -169,6 +169,9 @@ def imports_of(path: Path) -> Iterator[str]:
     ids=lambda path: str(path.relative_to(ROOT)),
 )
 def test_docs_and_examples_import_what_is_public(path):
+    """A page for those who write a front-end is about the inside of the package."""
+    if path.name == "writing-a-front-end.md":
+        return
     found = {module for module in imports_of(path) if module.partition(".")[0] == "holdfast"}
 
     assert set() == found - PUBLIC_MODULES

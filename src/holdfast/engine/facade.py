@@ -119,7 +119,7 @@ class LocalEngine:
         self.upkeep = LocalUpkeep(self)
         self.queues = Queues(store, self.queue, self.desk, lambda: self.keys.chain, self.upkeep.claim)
         starts = Starts(self.run, config.limits, lambda: self.tracing)
-        rebuilds = Rebuilds(store, self.queue, secret)
+        self.rebuilds = Rebuilds(store, self.queue, secret)
         self.system = System(store, self.queue, config.limits, self.upkeep.claim, lambda: self.metrics)
         nouns = (
             self.queues,
@@ -127,7 +127,7 @@ class LocalEngine:
             self.tasks,
             self.feeds.tasks,
             starts,
-            rebuilds,
+            self.rebuilds,
             self.messages,
             self.promises,
             self.broadcasts,

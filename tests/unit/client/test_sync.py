@@ -92,14 +92,14 @@ async def test_context_variables_go_along(engine):
     client = (await engine(workflows=ALL)).client
     trace = contextvars.ContextVar("trace", default="")
     seen = []
-    executions = client.executions
-    start = executions.start
+    api = client.api
+    call = api.call
 
     def watched(request, using=None):
         seen.append(trace.get())
-        return start(request, using)
+        return call(request, using)
 
-    executions.start = watched
+    api.call = watched
 
     def script() -> None:
         trace.set("mine")

@@ -329,7 +329,7 @@ async def test_an_update_that_is_refused_while_its_execution_is_reset_stays_refu
     handle = await client.start_workflow(Picky)
     asked = asyncio.ensure_future(handle.update("add", -1, timeout=20))
     await until(lambda: has(handle, "UPDATE_REQUESTED"))
-    local = running._local.executions
+    local = running._local.rebuilds
     store = local._store
 
     class Slow:

@@ -185,9 +185,9 @@ class Meddled:
     """A store in which something happens after the n-th read of a kind."""
 
     def __init__(self, running, kind, number, what):
-        self._executions, self._what = running._local.executions, what
+        self._rebuilds, self._what = running._local.rebuilds, what
         self._kind, self._left = kind, number
-        self.store, self._executions._store = self._executions._store, self
+        self.store, self._rebuilds._store = self._rebuilds._store, self
 
     def __getattr__(self, name):
         return getattr(self.store, name)

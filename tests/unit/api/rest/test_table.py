@@ -81,7 +81,7 @@ def test_bodies_and_queries_refuse_what_they_do_not_know():
 def test_every_error_has_a_status():
     """From its own class or the nearest above; only what is no caller's business is a 500."""
     unknown = [cls.__name__ for cls in _all_of(HoldfastError) if http_status(cls.__new__(cls)) == 500]
-    assert {"HoldfastError", "UnexpectedAnswer", "ScenarioError"} >= {
+    assert {"HoldfastError", "UnexpectedAnswer", "ScenarioError", "SnapshotMismatch"} >= {
         name for name in unknown if name not in _scenario_errors()
     }
     assert STATUS[HoldfastError].status == 500

@@ -2,7 +2,7 @@
 -- begins with it, not with the first event.
 -- compatible from: 1
 
-CREATE TABLE holdfast_snapshots (
+CREATE TABLE IF NOT EXISTS holdfast_snapshots (
     execution_id text   COLLATE "C" NOT NULL PRIMARY KEY,
     org          text   COLLATE "C" NOT NULL,
     up_to        bigint NOT NULL,
