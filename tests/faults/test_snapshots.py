@@ -15,7 +15,7 @@ from holdfast.replay.machine import Machine
 from holdfast.store import reads
 from holdfast.testing.histories import program_maker
 from holdfast.testing.invariants import read
-from tests.conftest import OpenEngine
+from tests.conftest import OpenEngine, until
 from tests.faults.conftest import Spawn, sound_records
 from tests.unit.frontends.toy.programs import BUSY, COUNT, HALVES
 
@@ -23,11 +23,15 @@ APP = "tests.faults.toy_app"
 BY_KIND = {definition.kind: definition for definition in (BUSY, COUNT, HALVES)}
 
 
+async def snapshot_of(api: Engine, execution_id: str) -> Snapshot | None:
+    return await api.storage.read(reads.Row(Snapshot, execution_id, "default"))
+
+
 async def check_snapshots(api: Engine) -> int:
     """How many open executions have one; each is, byte for byte, what running from event 1 gives."""
     found = 0
     for record in await read(api.storage):
-        stored = await api.storage.read(reads.Row(Snapshot, record.head.id, "default"))
+        stored = await snapshot_of(api, record.head.id)
         if stored is None:
             continue
         found += 1
@@ -67,6 +71,10 @@ async def test_workers_killed_at_random_leave_sound_snapshots(
     chance = random.Random(seed)
     workers = [await spawn("work", module=APP, cached=cached) for _ in range(2)]
     api = await engine()
+    # One that stays open, however quickly the others end.
+    held = await api.client.start_workflow("count")
+    await held.signal("next", 1)
+    await until(lambda: snapshot_of(api, held.id))
     crowd = asyncio.gather(*(see_through(api, number) for number in range(40)))
     seen = 0
     for _ in range(6):
@@ -76,9 +84,11 @@ async def test_workers_killed_at_random_leave_sound_snapshots(
         seen += await check_snapshots(api)
         workers[number] = await spawn("work", module=APP, cached=cached)
     results = await crowd
+    await held.signal("next", 1_000_000)
+    assert 1_000_001 == await held.result(timeout=90)
 
     assert [1_000_020 if number % 2 else number * 6 + 7 for number in range(40)] == results
-    assert seen > 0
+    assert seen >= 6
     records = await sound_records(database_url)
     assert {State.COMPLETED} == {record.head.state for record in records}
     assert 0 == await check_snapshots(api)

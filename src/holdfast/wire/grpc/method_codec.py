@@ -26,7 +26,7 @@ class MethodCodec:
         self._operation = operation
         self._asked = _codec(operation.request, self.request, **{ORG: "org"})
         self._has_key = "request_id" in operation.request.__struct_fields__
-        self._is_audited = "by" in operation.request.__struct_fields__
+        self._caller_fields = {"by", "address"} & set(operation.request.__struct_fields__)
         self._wrapped, record = _record(self.response, operation.answer)
         self._answer = None if operation.answer is None else _codec(operation.answer, record)
 
@@ -37,8 +37,8 @@ class MethodCodec:
         others: dict[str, Any] = {"org": org}
         if self._has_key:
             others["request_id"] = _key_of(message) or key
-        if self._is_audited:
-            others.update(by=by, address=address)
+        caller = {"by": by, "address": address}
+        others.update({name: caller[name] for name in self._caller_fields})
         return self._asked.read(message, **others)
 
     def write_answer(self, answer: Any) -> Any:
