@@ -3,7 +3,7 @@
 VENV  := .venv
 BIN   := $(VENV)/bin
 STAMP := $(VENV)/.installed
-TYPED := $(wildcard src/holdfast examples bench tests tools)
+TYPED := $(wildcard src/holdfast verification examples bench tests tools)
 
 # What a usable interpreter must manage: new enough, able to make a virtual environment, built with SQLite.
 FIT := import sys, venv, ensurepip, sqlite3; sys.exit(sys.version_info < (3, 11))
@@ -31,7 +31,7 @@ setup: $(STAMP) ## create .venv with the project and its tools (again only when 
 run: $(STAMP) ## run the examples; with DB=postgres on a PostgreSQL server of their own
 # Its data is kept in .postgres/
 ifeq ($(DB),postgres)
-	@$(BIN)/python -m holdfast.testing.postgres --durable --data .postgres -- $(BIN)/python -m examples.run
+	@$(BIN)/python -m verification.postgres --durable --data .postgres -- $(BIN)/python -m examples.run
 else
 	@$(BIN)/python -m examples.run
 endif
@@ -83,7 +83,7 @@ coverage: $(STAMP) ## run the fast tests and show the lines they never reach
 clean: ## remove .venv, caches and built files
 	rm -rf $(VENV) build dist htmlcov .coverage .coverage.*
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	find src examples bench tests -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find src verification examples bench tests -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # Candidates are run, not just looked up: a version manager's shim may exist for a Python that is not installed.
 $(STAMP): pyproject.toml

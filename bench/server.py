@@ -17,8 +17,8 @@ from uuid import uuid4
 import asyncpg
 
 from bench.meters import COMMITTED_BYTES
-from holdfast.testing.postgres import LocalPostgres
-from holdfast.testing.postgres_databases import create_database, drop_database
+from verification.postgres import LocalPostgres
+from verification.postgres_databases import create_database, drop_database
 
 T = TypeVar("T")
 _TICKS = os.sysconf("SC_CLK_TCK")

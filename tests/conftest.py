@@ -28,9 +28,9 @@ from holdfast.testing import WorkflowEnvironment
 from tests import both_stores
 
 if TYPE_CHECKING:
-    from holdfast.testing.postgres import LocalPostgres
-    from holdfast.testing.postgres_databases import SpareDatabases
     from tests.earlier_version import Tree
+    from verification.postgres import LocalPostgres
+    from verification.postgres_databases import SpareDatabases
 
 settings.register_profile("holdfast", deadline=None, print_blob=True)
 settings.load_profile("holdfast")
@@ -202,7 +202,7 @@ async def environment(database_url: str) -> AsyncIterator[OpenEnvironment]:
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[LocalPostgres]:
     """A PostgreSQL server of this process. Who stops it starts it again, or better takes a server of their own."""
-    from holdfast.testing.postgres import LocalPostgres
+    from verification.postgres import LocalPostgres
 
     with LocalPostgres() as server:
         yield server
@@ -211,7 +211,7 @@ def postgres_server() -> Iterator[LocalPostgres]:
 @pytest.fixture(scope="session")
 def postgres_databases(request: pytest.FixtureRequest) -> Iterator[SpareDatabases]:
     """Empty databases, on the server that HOLDFAST_TEST_POSTGRES_URL names or else on one of our own."""
-    from holdfast.testing.postgres_databases import SpareDatabases
+    from verification.postgres_databases import SpareDatabases
 
     named = os.environ.get("HOLDFAST_TEST_POSTGRES_URL")
     databases = SpareDatabases(named or request.getfixturevalue("postgres_server").url)
@@ -222,7 +222,7 @@ def postgres_databases(request: pytest.FixtureRequest) -> Iterator[SpareDatabase
 @pytest.fixture(scope="session")
 def migrated_databases(request: pytest.FixtureRequest) -> Iterator[SpareDatabases]:
     """Databases with the engine's tables, all of them empty."""
-    from holdfast.testing.postgres_databases import SpareDatabases, create_database, drop_database
+    from verification.postgres_databases import SpareDatabases, create_database, drop_database
 
     named = os.environ.get("HOLDFAST_TEST_POSTGRES_URL")
     server = named or request.getfixturevalue("postgres_server").url

@@ -104,9 +104,7 @@
     ├── ScenarioError                  raised by holdfast.testing alone: the test can't go on as written
     │   ├── NeverSettled               what is waited for was never fed, or can't come any more
     │   ├── BodiesStillRunning         a body does not end, and time was to wait for it
-    │   ├── StuckExecution             a workflow of the test was parked
-    │   ├── PostgresNotFound           there is no PostgreSQL here that a test could start
-    │   └── PostgresNotStarted         there is one, but it does not start, or does not answer
+    │   └── StuckExecution             a workflow of the test was parked
     └── ProgramError                   the program, not the execution, is at fault: parks it as stuck
         ├── DeterminismError
         ├── NotDurableError
@@ -841,27 +839,6 @@ class StuckExecution(ScenarioError):
     """A workflow can't be driven as it is written: it was parked."""
 
     code = "stuck_execution"
-
-
-class PostgresNotFound(ScenarioError):
-    """No PostgreSQL server was found that could be started here."""
-
-    code = "postgres_not_found"
-
-    def __init__(self, message: str | None = None, *, looked_in: tuple[str, ...] = ()) -> None:
-        super().__init__(message, looked_in=looked_in)
-        self.looked_in = looked_in
-
-
-class PostgresNotStarted(ScenarioError):
-    """The PostgreSQL server was not started; its log says why."""
-
-    code = "postgres_not_started"
-
-    def __init__(self, message: str | None = None, *, directory: str = "", log: str = "") -> None:
-        super().__init__(message, directory=directory, log=log)
-        self.directory = directory
-        self.log = log
 
 
 # --- programs that can't go on as they are ------------------------------------------------------------------------

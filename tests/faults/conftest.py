@@ -15,9 +15,9 @@ import pytest
 from msgspec import Raw
 
 from holdfast.assembly import SystemClock, open_store
-from holdfast.testing.invariants import Record, check, read
 from tests.conftest import NOTHING, PATIENCE_S, QUICK
 from tests.faults import app
+from verification.invariants import Record, check, read
 
 ROOT = Path(__file__).parents[2]
 

@@ -13,10 +13,10 @@ import pytest
 from holdfast import Client, Engine, EngineConfig, StoreConfig, WorkerConfig
 from holdfast.errors import ExecutionNotFound
 from holdfast.model import events as e
-from holdfast.testing.invariants import Record
 from tests.conftest import STORE, OpenEngine, until
 from tests.faults import app
 from tests.faults.conftest import sound_records
+from verification.invariants import Record
 
 # One reader: a connection that a cancelled read left unusable would be missed at once.
 CONFIG = EngineConfig(

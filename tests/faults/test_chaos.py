@@ -24,20 +24,20 @@ from holdfast.frontends.python.definitions import Registry
 from holdfast.model.events import encode_body
 from holdfast.model.executions import Execution
 from holdfast.testing.histories import export_history
-from holdfast.testing.invariants import Record, Violation, check
-from holdfast.testing.mutants import VARIABLE
-from holdfast.testing.postgres import LocalPostgres
-from holdfast.testing.simulation.programs import REGISTRY
-from tests.faults.chaos import app, checker
-from tests.faults.chaos.app import Book, config
-from tests.faults.chaos.books import Books, read_books
-from tests.faults.chaos.caller import Caller
-from tests.faults.chaos.cluster import LEAVE_S, SERVER, Cluster
-from tests.faults.chaos.metronome import Metronome, stalled_s
-from tests.faults.chaos.nemesis import HELD_S, Nemesis, microseconds
-from tests.faults.chaos.proxy import Proxy
-from tests.faults.chaos.run import AFTER_S, Run, missing
-from tests.faults.chaos.watcher import Watcher, read_again
+from verification.chaos import app, checker
+from verification.chaos.app import Book, config
+from verification.chaos.books import Books, read_books
+from verification.chaos.caller import Caller
+from verification.chaos.cluster import LEAVE_S, SERVER, Cluster
+from verification.chaos.metronome import Metronome, stalled_s
+from verification.chaos.nemesis import HELD_S, Nemesis, microseconds
+from verification.chaos.proxy import Proxy
+from verification.chaos.run import AFTER_S, Run, missing
+from verification.chaos.watcher import Watcher, read_again
+from verification.invariants import Record, Violation, check
+from verification.mutants import VARIABLE
+from verification.postgres import LocalPostgres
+from verification.simulation.programs import REGISTRY
 
 TROUBLE_S = float(os.environ.get("HOLDFAST_CHAOS_S", "30"))
 # With the usual thirty seconds of trouble, this is less than three minutes.

@@ -10,11 +10,11 @@ import pytest
 from holdfast import Engine
 from holdfast.model import events as e
 from holdfast.model.executions import State
-from holdfast.testing.invariants import Record
 from tests.conftest import QUICK, OpenEngine, until
 from tests.faults import app
 from tests.faults.conftest import Spawn, read_all, sound_records
 from tests.looking import locked
+from verification.invariants import Record
 
 
 class Clock:

@@ -20,10 +20,10 @@ import pytest
 
 from holdfast import Engine, EngineConfig, StoreConfig, WorkerConfig, WorkflowContext, task, workflow
 from holdfast.errors import NOT_NOW, ExecutionNotFound
-from holdfast.testing.invariants import check, read
-from holdfast.testing.postgres import LocalPostgres
 from tests.conftest import until
 from tests.stores.pooler import Pooler
+from verification.invariants import check, read
+from verification.postgres import LocalPostgres
 
 pytestmark = pytest.mark.slow
 

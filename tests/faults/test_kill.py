@@ -15,9 +15,9 @@ import pytest
 from holdfast import Engine, EngineConfig, WorkerConfig
 from holdfast.model import events as e
 from holdfast.model.executions import State
-from holdfast.testing.invariants import Record, check_growth, read
 from tests.conftest import OpenEngine, until
 from tests.faults.conftest import Spawn, lines, sound_records, value_of
+from verification.invariants import Record, check_growth, read
 
 COUNT = 1_000
 KILLS = 3

@@ -10,9 +10,9 @@ from holdfast.engine.rules import messages
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.engine.turns.complete import Complete
 from holdfast.errors import InvalidRequest
-from holdfast.testing import mutants
-from holdfast.testing.mutants import planted
-from holdfast.testing.simulation import Report, simulate
+from verification import mutants
+from verification.mutants import planted
+from verification.simulation import Report, simulate
 
 MOST = 250  # the rarest are convicted by one scenario of 40
 COLLECT_EVERY = 50

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from holdfast import Status, WorkflowContext, WorkflowHandle, workflow
 from holdfast.model import events as e
-from holdfast.testing.invariants import check
 from tests.conftest import QUICK, OpenEngine, until
 from tests.faults import app
 from tests.faults.conftest import lines, read_all, sound_records
 from tests.looking import change
+from verification.invariants import check
 
 
 @workflow

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from holdfast import Engine, Status, WorkflowContext, WorkflowHandle, errors, workflow
-from holdfast.testing.invariants import check
 from tests.conftest import OpenEngine, until
 from tests.faults.conftest import read_all, sound_records
 from tests.looking import change
+from verification.invariants import check
 
 
 @workflow

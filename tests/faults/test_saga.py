@@ -12,11 +12,11 @@ import pytest
 from holdfast import WorkflowHandle
 from holdfast.model import events as e
 from holdfast.model.executions import State
-from holdfast.testing.invariants import Record
 from tests.conftest import OpenEngine, until
 from tests.faults import saga_app
 from tests.faults.conftest import Process, Spawn, lines, sound_records, value_of
 from tests.replay.recording import check_whole
+from verification.invariants import Record
 
 OPTIONS: dict[str, Any] = {
     "module": "tests.faults.saga_app",

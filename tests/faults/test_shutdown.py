@@ -11,10 +11,10 @@ import pytest
 from holdfast import EngineConfig, StoreConfig, WorkerConfig
 from holdfast.model import events as e
 from holdfast.model.executions import State
-from holdfast.testing.invariants import Record
 from tests.conftest import OpenEngine, until
 from tests.faults import app
 from tests.faults.conftest import Spawn, lines, sound_records, value_of
+from verification.invariants import Record
 
 # A lease beyond every patience of these tests: who waits for its end fails.
 LEASE_S = 600.0

@@ -13,10 +13,10 @@ import asyncpg
 import pytest
 
 from holdfast.model.events import SignalReceived, WorkflowCompleted
-from holdfast.testing.invariants import Record
 from tests.conftest import PATIENCE_S, OpenEngine
 from tests.faults import app
 from tests.faults.conftest import Process, Spawn, read_all, sound_records, value_of
+from verification.invariants import Record
 
 PROCESSES, EACH = 4, 50
 TOTAL = PROCESSES * EACH

@@ -14,8 +14,8 @@ from itertools import pairwise
 import pytest
 
 from holdfast.model import events as e
-from holdfast.testing.mutants import planted
-from holdfast.testing.simulation import Report, simulate
+from verification.mutants import planted
+from verification.simulation import Report, simulate
 
 FIRST = int(os.environ.get("HOLDFAST_SEED", "1"))
 COUNT = int(os.environ.get("HOLDFAST_SIMULATIONS", "1" if "HOLDFAST_SEED" in os.environ else "3000"))
@@ -24,7 +24,7 @@ COLLECT_EVERY = 50
 
 SAME = """
 import sys
-from holdfast.testing.simulation import simulate
+from verification.simulation import simulate
 print(*(simulate(seed).digest for seed in range(int(sys.argv[1]), int(sys.argv[2]))))
 """
 
@@ -160,4 +160,4 @@ def test_a_failure_says_how_to_repeat_it() -> None:
     text = str(report)
     assert f"seed {report.seed}" in text
     assert "I06" in text
-    assert f"python -m holdfast.testing.simulation {report.seed}" in text
+    assert f"python -m verification.simulation {report.seed}" in text

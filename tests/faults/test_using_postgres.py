@@ -12,10 +12,10 @@ import asyncpg
 import pytest
 
 from holdfast.model import events as e
-from holdfast.testing.postgres import LocalPostgres
 from tests.conftest import OpenEngine
 from tests.faults import using_app
 from tests.faults.conftest import Spawn, sound_records, value_of
+from verification.postgres import LocalPostgres
 
 pytestmark = pytest.mark.slow
 

@@ -26,9 +26,6 @@ from holdfast.errors import HoldfastError, ProgramError
 from holdfast.frontends.python.context import WorkflowContext
 from holdfast.model import events as e
 from holdfast.replay.machine import Machine
-from holdfast.testing import invariants
-from holdfast.testing.invariants.commands import check_commands
-from holdfast.testing.invariants.records import Record, own_reset
 from tests.conftest import STORE, NewDatabase, until
 from tests.replay.programs import (
     HANDLED,
@@ -46,6 +43,9 @@ from tests.replay.programs import (
 )
 from tests.replay.recording import Commits, check_cuts, check_invariants, check_whole
 from tests.replay.world import EXECUTION_ID, World, rebuilt, recorded
+from verification import invariants
+from verification.invariants.commands import check_commands
+from verification.invariants.records import Record, own_reset
 
 PROGRAMS = int(os.environ.get("HOLDFAST_PROGRAMS", "2000"))
 SEED = int(os.environ.get("HOLDFAST_SEED", str(SystemRandom().randrange(10**9))))

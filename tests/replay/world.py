@@ -21,9 +21,9 @@ from holdfast.model.executions import Execution, State
 from holdfast.model.values import Failure
 from holdfast.replay.journal import RECORDED_AS
 from holdfast.replay.machine import Machine
-from holdfast.testing.invariants import Record
 from tests.replay.programs import HANDLED, NAMES, definition_of
 from tests.replay.recording import OBSERVED_AS, machine_for, replayed
+from verification.invariants import Record
 
 START = 1_800_000_000_000_000
 MAX_EVENTS = 150

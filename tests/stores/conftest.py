@@ -10,7 +10,7 @@ import pytest
 from holdfast.config import StoreConfig
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.protocol import BatchSource, Clock, Store
-from holdfast.testing.stores import OpenStore
+from verification.stores import OpenStore
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from holdfast.errors import StorageFull
 from holdfast.model.events import HistoryEvent, SignalReceived
 from holdfast.store.protocol import BatchSource, Changes, Clock, Loaded, LoadPlan, Store
 from holdfast.store.sqlite.store import SqliteStore
-from holdfast.testing.stores import Bench
-from holdfast.testing.stores.records import ORG, an_execution, an_id
+from verification.stores import Bench
+from verification.stores.records import ORG, an_execution, an_id
 
 PLAN = LoadPlan(executions={an_id(1)})
 # Small, so that checkpoints are part of everything that is tried.

@@ -14,11 +14,11 @@ from holdfast.store.fronts import Fronts, Lane, Line
 from holdfast.store.protocol import BatchSource, Clock, Store
 from holdfast.store.sqlite import transactions
 from holdfast.store.sqlite.store import SqliteStore
-from holdfast.testing.stores import Bench, OpenStore
-from holdfast.testing.stores.bench import START
-from holdfast.testing.stores.claiming import Claiming, make_ready, task_claim, turn_claim
-from holdfast.testing.stores.records import ORG, a_task, an_id
 from tests.stores.wary import make_wary
+from verification.stores import Bench, OpenStore
+from verification.stores.bench import START
+from verification.stores.claiming import Claiming, make_ready, task_claim, turn_claim
+from verification.stores.records import ORG, a_task, an_id
 
 MINUTE = 60_000_000
 SECOND = 1_000_000

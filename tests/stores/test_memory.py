@@ -7,9 +7,9 @@ import pytest
 
 from holdfast.errors import EngineStopped, InvalidRequest, StorageBusy
 from holdfast.store.protocol import BatchSource, Changes, Clock, LoadPlan, Store
-from holdfast.testing.memory import MemoryDatabase, MemoryStore
-from holdfast.testing.stores import Bench, OpenStore, StoreConformance
-from holdfast.testing.stores.bench import Member, Source
+from verification.memory import MemoryDatabase, MemoryStore
+from verification.stores import Bench, OpenStore, StoreConformance
+from verification.stores.bench import Member, Source
 
 
 @pytest.fixture

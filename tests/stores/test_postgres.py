@@ -1,6 +1,6 @@
 import asyncpg
 
-from holdfast.testing.stores import StoreConformance
+from verification.stores import StoreConformance
 
 
 class TestPostgres(StoreConformance):

@@ -12,11 +12,11 @@ import asyncpg
 import pytest
 
 from holdfast import Engine, EngineConfig, StoreConfig
-from holdfast.testing.postgres import LocalPostgres
-from holdfast.testing.postgres_databases import SpareDatabases
 from tests.conftest import until
-from tests.faults.chaos import broken_store
-from tests.faults.chaos.proxy import Cut, Proxy
+from verification.chaos import broken_store
+from verification.chaos.proxy import Cut, Proxy
+from verification.postgres import LocalPostgres
+from verification.postgres_databases import SpareDatabases
 
 CALLS = 50
 # A connection that is held is given up after statement_timeout_s and a grace of five seconds.

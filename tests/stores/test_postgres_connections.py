@@ -27,7 +27,7 @@ from holdfast.errors import (
 from holdfast.store.postgres import checks, urls
 from holdfast.store.postgres.connections import Database, close_quietly
 from holdfast.store.postgres.urls import parse
-from holdfast.testing.postgres import LocalPostgres
+from verification.postgres import LocalPostgres
 
 QUICK = StoreConfig(synchronous="normal", connect_timeout_s=2.0)
 

@@ -14,12 +14,12 @@ from holdfast.store.postgres import floors, read
 from holdfast.store.postgres.floors import Floor
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.protocol import BatchSource, Clock, Store
-from holdfast.testing.stores import Bench, OpenStore
-from holdfast.testing.stores.bench import START
-from holdfast.testing.stores.loading import Loading
-from holdfast.testing.stores.reading import Reading
-from holdfast.testing.stores.records import ORG, a_task, a_timer, an_execution, an_id
 from tests.stores.explaining import pages_touched
+from verification.stores import Bench, OpenStore
+from verification.stores.bench import START
+from verification.stores.loading import Loading
+from verification.stores.reading import Reading
+from verification.stores.records import ORG, a_task, a_timer, an_execution, an_id
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND

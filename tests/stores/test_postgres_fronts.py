@@ -16,12 +16,12 @@ from holdfast.store.postgres.claims import Claims
 from holdfast.store.postgres.load import load
 from holdfast.store.postgres.statements import columns, statement
 from holdfast.store.protocol import Leave, LoadPlan
-from holdfast.testing.stores import Bench
-from holdfast.testing.stores.bench import START
-from holdfast.testing.stores.claiming import Claiming, make_ready, task_claim, turn_claim
-from holdfast.testing.stores.records import ORG, a_task, an_id
 from tests.stores.explaining import pages_touched
 from tests.stores.wary import make_wary
+from verification.stores import Bench
+from verification.stores.bench import START
+from verification.stores.claiming import Claiming, make_ready, task_claim, turn_claim
+from verification.stores.records import ORG, a_task, an_id
 
 LEAVE = Leave(long_from=500, for_us=100_000)
 MINUTE = 60_000_000

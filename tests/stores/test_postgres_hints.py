@@ -16,9 +16,9 @@ from holdfast.store.postgres import hints as module
 from holdfast.store.postgres.connections import Database
 from holdfast.store.postgres.hints import Hints
 from holdfast.store.postgres.store import PostgresStore
-from holdfast.testing.stores.bench import Bench
-from holdfast.testing.stores.records import a_worker, an_execution
 from tests.conftest import PATIENCE_S, until
+from verification.stores.bench import Bench
+from verification.stores.records import a_worker, an_execution
 
 
 def database_at(url: str, **settings: Any) -> Database:

@@ -13,13 +13,13 @@ from holdfast.model.executions import Ready
 from holdfast.store.postgres import transactions
 from holdfast.store.postgres.load_messages import lock_of
 from holdfast.store.protocol import Changes, Loaded, LoadPlan
-from holdfast.testing.stores import Bench
-from holdfast.testing.stores.bench import START
-from holdfast.testing.stores.claiming import turn_claim
-from holdfast.testing.stores.messages import a_match
-from holdfast.testing.stores.records import ORG, a_timer, an_execution, an_id
 from tests.conftest import PATIENCE_S, until
-from tests.faults.chaos import broken_store
+from verification.chaos import broken_store
+from verification.stores import Bench
+from verification.stores.bench import START
+from verification.stores.claiming import turn_claim
+from verification.stores.messages import a_match
+from verification.stores.records import ORG, a_timer, an_execution, an_id
 
 HEAD = "SELECT 1 FROM holdfast_executions WHERE id = $1 FOR NO KEY UPDATE"
 SOMEBODY_WAITS = (

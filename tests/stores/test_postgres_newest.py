@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import PostgresNotFound
-from holdfast.testing.postgres_binaries import BIN_VARIABLE, all_binaries, find_binaries, major_version
+from verification.errors import PostgresNotFound
+from verification.postgres_binaries import BIN_VARIABLE, all_binaries, find_binaries, major_version
 
 HERE = Path(__file__).parent
 SUITES = ("test_postgres.py", "test_postgres_schema.py", "test_postgres_migrate.py")

@@ -17,9 +17,9 @@ from holdfast.store.postgres.connections import Database
 from holdfast.store.postgres.readers import Reads
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.protocol import Changes, LoadPlan
-from holdfast.testing.stores.bench import START, Bench, Group, Member
-from holdfast.testing.stores.records import ORG, an_execution, an_id
 from tests.conftest import SECRET, OpenEngine, until
+from verification.stores.bench import START, Bench, Group, Member
+from verification.stores.records import ORG, an_execution, an_id
 
 
 class Guest:

@@ -16,10 +16,10 @@ from holdfast.store.postgres.connections import Database
 from holdfast.store.postgres.planning import by_keys, in_time
 from holdfast.store.postgres.readers import Reads
 from holdfast.store.postgres.store import PostgresStore
-from holdfast.testing.postgres import LocalPostgres
-from holdfast.testing.stores.bench import START, Bench
-from holdfast.testing.stores.records import ORG, OTHER_ORG, an_id
 from tests.conftest import until
+from verification.postgres import LocalPostgres
+from verification.stores.bench import START, Bench
+from verification.stores.records import ORG, OTHER_ORG, an_id
 
 HOUR = 3_600_000_000
 

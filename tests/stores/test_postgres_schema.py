@@ -12,11 +12,11 @@ import pytest
 from holdfast.config import StoreConfig
 from holdfast.model.executions import NEVER
 from holdfast.store.postgres.connections import Database
-from holdfast.testing.stores import Bench, OpenStore
-from holdfast.testing.stores.bench import START
-from holdfast.testing.stores.deletions import write_org
-from holdfast.testing.stores.records import ORG, an_id
 from tests.stores.explaining import pages_touched
+from verification.stores import Bench, OpenStore
+from verification.stores.bench import START
+from verification.stores.deletions import write_org
+from verification.stores.records import ORG, an_id
 
 PROMISE = (
     "INSERT INTO holdfast_promises (execution_id, name, org, promise_no, state, created_at, value, failure, "

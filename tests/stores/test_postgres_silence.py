@@ -10,11 +10,11 @@ import pytest
 
 from holdfast import EngineConfig, StoreConfig, WorkflowContext, workflow
 from holdfast.errors import OutcomeUnknown, StorageBusy
-from holdfast.testing.postgres import LocalPostgres
-from holdfast.testing.postgres_databases import SpareDatabases
 from tests.conftest import SECRET, OpenEngine, until
-from tests.faults.chaos.proxy import Cut, Proxy
 from tests.stores.test_postgres_commits import Script
+from verification.chaos.proxy import Cut, Proxy
+from verification.postgres import LocalPostgres
+from verification.postgres_databases import SpareDatabases
 
 pytestmark = pytest.mark.slow
 

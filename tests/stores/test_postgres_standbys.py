@@ -14,9 +14,9 @@ from holdfast.cli.database_checks import check_database
 from holdfast.config import StoreConfig
 from holdfast.errors import ServerNotSupported
 from holdfast.store.postgres.connections import Database, close_quietly
-from holdfast.testing.postgres import LocalPostgres
-from holdfast.testing.postgres_binaries import find_binaries
 from tests.conftest import until
+from verification.postgres import LocalPostgres
+from verification.postgres_binaries import find_binaries
 
 SYNC = StoreConfig(require_sync=True)
 

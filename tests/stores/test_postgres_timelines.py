@@ -11,8 +11,8 @@ import pytest
 
 from holdfast import EngineConfig, StoreConfig, WorkerConfig, WorkflowContext, workflow
 from holdfast.store.postgres.timelines import Past, Timelines
-from holdfast.testing.postgres import LocalPostgres
 from tests.conftest import SECRET, OpenEngine
+from verification.postgres import LocalPostgres
 
 # No heartbeat comes in between: the first to write after the connection was lost is the program's report.
 CALM = EngineConfig(

@@ -22,10 +22,10 @@ from holdfast.store.protocol import BatchSource, Changes, Clock, Loaded, LoadPla
 from holdfast.store.sqlite import migrate, statements
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.store.sqlite.transactions import Transactions
-from holdfast.testing.stores import Bench, OpenStore, StoreConformance
-from holdfast.testing.stores.bench import Member
-from holdfast.testing.stores.records import ORG, an_execution, an_id
 from tests.conftest import until
+from verification.stores import Bench, OpenStore, StoreConformance
+from verification.stores.bench import Member
+from verification.stores.records import ORG, an_execution, an_id
 
 QUICK = StoreConfig(synchronous="normal")
 HOT = {

@@ -5,8 +5,8 @@ from holdfast import RetryPolicy, Status, WorkflowContext, task, workflow
 from holdfast.store.protocol import Changes
 from holdfast.store.sqlite import cache as module
 from holdfast.store.sqlite.cache import Cache
-from holdfast.testing.stores.records import ORG, a_task, an_execution, an_id
 from tests.conftest import until
+from verification.stores.records import ORG, a_task, an_execution, an_id
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ from holdfast.errors import StorageFull
 from holdfast.model.events import HistoryEvent, SignalReceived
 from holdfast.store.protocol import BatchSource, Clock, Store
 from holdfast.store.sqlite.store import SqliteStore
-from holdfast.testing.stores import Bench
-from holdfast.testing.stores.records import ORG, an_execution, an_id
 from tests.conftest import until
 from tests.stores.test_sqlite import writer_of
 from tests.stores.test_sqlite_processes import finish, history, start
+from verification.stores import Bench
+from verification.stores.records import ORG, an_execution, an_id
 
 WAL_BYTES = 256 * 1024
 

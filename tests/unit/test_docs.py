@@ -122,11 +122,16 @@ def test_files_and_names_in_the_text_exist(page):
     """`engine/rules/leases.py: grant` is a file of the package and a name in it."""
     missing = []
     for match in NAMED.finditer(_prose(page)):
-        path = SOURCE / match["file"]
+        path = _found(match["file"])
         if not path.exists() or (match["name"] and match["name"] not in _names(path)):
             missing.append(match[0])
 
     assert [] == missing
+
+
+def _found(name: str) -> Path:
+    """A file of the package, or one of the repository by its path from the root."""
+    return ROOT / name if (ROOT / name).exists() else SOURCE / name
 
 
 def test_every_page_is_reached_from_the_readme():

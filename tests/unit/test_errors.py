@@ -121,8 +121,6 @@ CODES = {
     "NeverSettled": "never_settled",
     "BodiesStillRunning": "bodies_still_running",
     "StuckExecution": "stuck_execution",
-    "PostgresNotFound": "postgres_not_found",
-    "PostgresNotStarted": "postgres_not_started",
     "ProgramError": "program_error",
     "DeterminismError": "nondeterminism",
     "NotDurableError": "not_durable",

@@ -19,7 +19,7 @@ REGISTRY_HOSTS = [b"pypi" + b".org", b"python" + b"hosted.org", b"npmjs" + b".or
 
 @pytest.fixture(scope="module")
 def modules() -> dict[str, ast.Module]:
-    """Every module of the package, parsed, by its path from the root."""
+    """Every module of the package and of verification, parsed, by its path from the root."""
     return {_from_root(path): ast.parse(path.read_text("utf-8")) for path in _sources()}
 
 
@@ -75,9 +75,10 @@ def test_no_file_names_a_package_registry():
 
 
 def _sources() -> list[Path]:
-    sources = sorted(PACKAGE.rglob("*.py"))
-    assert sources, f"no source under {PACKAGE}: these tests would prove nothing"
-    return sources
+    shipped, verifying = sorted(PACKAGE.rglob("*.py")), sorted((ROOT / "verification").rglob("*.py"))
+    assert shipped, f"no source under {PACKAGE}: these tests would prove nothing"
+    assert verifying, "no source under verification: these tests would prove less"
+    return shipped + verifying
 
 
 def _project_files() -> list[Path]:

@@ -1,4 +1,4 @@
-"""For those who test workflows, and for those who test Holdfast: shipped, never imported by the rest.
+"""For applications that test their workflows. The rest of the package never imports it.
 
 The names an application's tests import. They are loaded when first used.
 """

@@ -7,9 +7,9 @@ from typing import Any
 
 from holdfast import Engine, Status
 from holdfast.client.handles import WorkflowHandle
-from holdfast.testing import invariants
 from tests.conftest import until
 from tests.looking import Reader, tables
+from verification import invariants
 
 LEFT_OUT = {"holdfast_workers", "holdfast_definitions", "holdfast_writers", "holdfast_topic_locks"}
 

@@ -19,11 +19,11 @@ from holdfast.engine.rules import messages
 from holdfast.engine.upkeep import run_due
 from holdfast.model import events as e
 from holdfast.model.messages import SubscriptionKind
-from holdfast.testing import invariants
 from tests.conftest import QUICK, OpenEngine, OpenEnvironment
 from tests.faults.waiting import NAME, write_waiting
 from tests.looking import change
 from tests.unit.engine.test_broadcasts import check_all, received, start, throws, throws_then_waits, waits
+from verification import invariants
 
 PAGE = 4
 

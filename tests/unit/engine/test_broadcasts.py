@@ -12,10 +12,10 @@ import pytest
 from holdfast import Broadcast, Engine, Status, WorkflowContext, WorkflowHandle, errors, task, workflow
 from holdfast.model import events as e
 from holdfast.model.messages import SubscriptionKind
-from holdfast.testing import invariants
 from tests.conftest import OpenEngine, until
 from tests.looking import change
 from tests.replay.recording import check_whole
+from verification import invariants
 
 
 @workflow

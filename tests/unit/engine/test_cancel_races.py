@@ -11,9 +11,9 @@ import pytest
 
 from holdfast import EngineConfig, Status, StoreConfig, WorkerConfig, WorkflowContext, errors, workflow
 from holdfast.model import events as e
-from holdfast.testing import invariants
 from tests.conftest import QUICK, OpenEngine, until
 from tests.replay.recording import check_whole
+from verification import invariants
 
 ONCE_EVICTED = EngineConfig(
     store=StoreConfig(synchronous="normal"), worker=WorkerConfig(shutdown_grace_s=0.2, cached_executions=0)

@@ -11,9 +11,9 @@ from holdfast import Status, WorkflowContext, errors, workflow
 from holdfast.engine.turns.checks import refusal_of
 from holdfast.model import commands as c
 from holdfast.model import events as e
-from holdfast.testing import invariants
 from tests.conftest import OpenEngine, until
 from tests.replay.recording import check_whole
+from verification import invariants
 
 
 @workflow

@@ -10,9 +10,9 @@ import pytest
 
 from holdfast import Status, WorkflowContext, errors, workflow
 from holdfast.model import events as e
-from holdfast.testing import invariants
 from tests.conftest import OpenEngine, until
 from tests.replay.recording import check_whole
+from verification import invariants
 
 
 @workflow

@@ -9,9 +9,9 @@ import pytest
 
 from holdfast import EngineConfig, Limits, WorkflowContext, errors, workflow
 from holdfast.model import events as e
-from holdfast.testing import invariants
 from tests.conftest import OpenEngine
 from tests.replay.recording import check_whole
+from verification import invariants
 
 
 @workflow

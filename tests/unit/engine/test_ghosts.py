@@ -13,8 +13,8 @@ from holdfast.contract.workers import Heartbeat, RegisterWorker
 from holdfast.engine.facade import LocalEngine
 from holdfast.errors import SessionLost
 from holdfast.model.executions import Ready
-from holdfast.testing.memory import MemoryDatabase, MemoryStore
 from tests.conftest import QUICK, OpenEngine
+from verification.memory import MemoryDatabase, MemoryStore
 
 NOW = 1_700_000_000_000_000
 

@@ -20,9 +20,9 @@ from holdfast import (
     workflow,
 )
 from holdfast.model import events as e
-from holdfast.testing import invariants
 from tests.conftest import OpenEngine, until
 from tests.replay.recording import check_whole
+from verification import invariants
 
 
 @workflow

@@ -3,8 +3,8 @@
 import pytest
 
 from holdfast import Status, WorkflowContext, task, workflow
-from holdfast.testing.invariants import check, read
 from tests.conftest import until
+from verification.invariants import check, read
 
 
 @task

@@ -17,9 +17,9 @@ import pytest
 
 from holdfast import Engine, SyncEngine, WorkflowContext, errors, workflow
 from holdfast.engine.rules.messages import PAGE
-from holdfast.testing.postgres_databases import SpareDatabases
 from tests.conftest import QUICK, OpenEngine, until
 from tests.unit.engine.test_using import WORKFLOWS, echo, listener, promised, waiting
+from verification.postgres_databases import SpareDatabases
 
 IMPATIENT = replace(QUICK, store=replace(QUICK.store, busy_deadline_s=0.8))
 CREATE = "CREATE TABLE IF NOT EXISTS orders (name text UNIQUE)"

@@ -11,7 +11,7 @@ import pytest
 from holdfast.config import StoreConfig
 from holdfast.store.protocol import BatchSource, Clock, Store
 from holdfast.testing.inline_store import InlineStore
-from holdfast.testing.stores import OpenStore, StoreConformance
+from verification.stores import OpenStore, StoreConformance
 
 
 class TestInlineStore(StoreConformance):

@@ -13,9 +13,9 @@ from holdfast.api.grpc.settings import GrpcSettings
 from holdfast.api.grpc.worker_service import WorkerDoor
 from holdfast.assembly import RemoteWorker
 from holdfast.client.remote import workers as remote_workers
-from holdfast.testing.invariants import check, read
 from tests.conftest import OpenEngine, until
 from tests.grpc_door import BRIEF, open_server
+from verification.invariants import check, read
 
 PATIENT = GrpcSettings(port=0, common=ServerConfig(shutdown_grace_s=600))
 """Longer than any test takes: what ends, ends for another reason."""

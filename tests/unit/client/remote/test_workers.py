@@ -30,10 +30,10 @@ from holdfast.api.grpc.settings import GrpcSettings
 from holdfast.assembly import RemoteWorker
 from holdfast.errors import Forbidden, InvalidServer, NoWorker, PromiseNotFound, ServerUnreachable, Unauthenticated
 from holdfast.model.keys import Role
-from holdfast.testing.invariants import check, read
 from tests.conftest import OpenEngine, until
 from tests.grpc_door import BRIEF, make_key, open_server
 from tests.tcp_proxy import TcpProxy
+from verification.invariants import check, read
 
 QUICK = WorkerConfig(lease_s=2.0, shutdown_grace_s=0.5)
 
