@@ -54,8 +54,8 @@ bench: $(STAMP) ## measure
 	@$(BIN)/python -m bench
 
 generate: $(STAMP) ## write what is made from other files: the blocking faces, the gRPC messages
-	@$(BIN)/python -m tools.sync_faces
-	@$(BIN)/python -m tools.wire
+	@$(BIN)/python -m tools.sync_facades
+	@$(BIN)/python -m tools.protobuf
 
 format: $(STAMP) ## format the code and apply the safe fixes
 	@$(BIN)/ruff check --quiet --fix-only .

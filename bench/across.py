@@ -1,7 +1,7 @@
 """From a signal to the reaction of the workflow's code, where another process sends the signal.
 
 The sender is a process with a client and no worker; the workflows live here. One signal at a time, each when the one
-before has come to rest. With hints the receiver is told by NOTIFY; without (`hints=off`, as behind a transaction
+before has come to rest. With hints the receiver is told by NOTIFY; without (`notify=off`, as behind a transaction
 pooler) it looks by itself once a second, and a signal comes at any moment of that.
 """
 
@@ -17,7 +17,7 @@ from bench.figures import Figure, percentile
 from bench.listening import EAR, listener
 from bench.setting import Setting, config
 from holdfast import Engine
-from holdfast.store.postgres.hints import BROKEN_POLL_S
+from holdfast.store.postgres.notifications import BROKEN_POLL_S
 
 FULL = {"workflows": 100, "samples": 1_000, "rest_s": 0.005, "samples_without_hints": 30}
 QUICK = FULL | {"samples": 150, "samples_without_hints": 4}
@@ -27,7 +27,7 @@ _READY_S = 60.0
 
 def run(setting: Setting) -> list[Figure]:
     told = asyncio.run(_measure(setting, setting.url("hints"), setting["samples"], setting["rest_s"]))
-    polls = f"{setting.url('polls')}?hints=off"
+    polls = f"{setting.url('polls')}?notify=off"
     polled = asyncio.run(_measure(setting, polls, setting["samples_without_hints"], BROKEN_POLL_S / 2))
     commit_ms = setting.commit_seconds(100) * 10
     return [

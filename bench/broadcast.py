@@ -14,7 +14,7 @@ from bench.load import by_callers, until_waiting
 from bench.meters import Stopwatch
 from bench.setting import Setting, config
 from bench.throughput import processor_time
-from holdfast import Client, Engine, Status, WorkflowContext, workflow
+from holdfast import Client, Engine, WorkflowContext, WorkflowStatus, workflow
 
 FULL = {"waiting": 20_000, "messages": 10_000, "callers": 256}
 QUICK = {"waiting": 2_500, "messages": 1_000, "callers": 256}
@@ -49,7 +49,7 @@ async def _broadcasts(setting: Setting) -> tuple[Stopwatch, Stopwatch]:
         await _start(engine.client, setting)
         with Stopwatch() as together:
             assert await engine.client.broadcast("all clear") == count
-            while (await engine.client.count_workflows()).get(Status.COMPLETED, 0) < count:
+            while (await engine.client.count_workflows()).get(WorkflowStatus.COMPLETED, 0) < count:
                 await asyncio.sleep(0.02)
         setting.tell(f"{count / together.seconds:,.0f} workflows/s woken and run to the end")
         await _start(engine.client, setting)

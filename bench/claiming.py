@@ -8,8 +8,8 @@ import time
 from typing import Any
 
 from holdfast import Engine
-from holdfast.store.fronts import Fronts
-from holdfast.store.postgres.floors import Floor
+from holdfast.store.claim_cursors import ClaimCursors
+from holdfast.store.postgres.due_cursor import DueCursor
 from holdfast.store.postgres.load import load
 from holdfast.store.postgres.statements import statement
 from holdfast.store.protocol import LoadPlan, TaskClaim, TurnClaim
@@ -41,12 +41,12 @@ async def claim_ms(
     connection: Any, plan: LoadPlan, samples: int, found: int | None, pause_s: float = 0.0
 ) -> list[float]:
     """Milliseconds of each, by one node; `found` is how many it has to find."""
-    took, fronts = [], Fronts()
+    took, claim_cursors = [], ClaimCursors()
     for _ in range(samples):
         await connection.execute(_BEGIN)
         try:
             began = time.perf_counter()
-            loaded = await load(connection, plan, time.time_ns() // 1000, fronts)
+            loaded = await load(connection, plan, time.time_ns() // 1000, claim_cursors)
             took.append((time.perf_counter() - began) * 1e3)
         finally:
             await connection.execute("ROLLBACK")
@@ -58,16 +58,16 @@ async def claim_ms(
 
 async def pass_ms(connection: Any, samples: int) -> list[float]:
     """Milliseconds of each look for what is due, and of the question when something is due next, by one node."""
-    took, floor, plan = [], Floor(), LoadPlan(due_timers=100, due_tasks=100)
+    took, cursor, plan = [], DueCursor(), LoadPlan(due_timers=100, due_tasks=100)
     for _ in range(samples):
         now = time.time_ns() // 1000
         await connection.execute(_BEGIN)
         try:
             began = time.perf_counter()
-            await load(connection, plan, now, due_from=floor.at)
+            await load(connection, plan, now, due_from=cursor.at)
         finally:
             await connection.execute("ROLLBACK")
-        await floor.next_due_at(connection, now, now)
+        await cursor.next_due_at(connection, now, now)
         took.append((time.perf_counter() - began) * 1e3)
     return took
 

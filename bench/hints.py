@@ -1,7 +1,7 @@
 """What telling other nodes costs: the throughput of a node alone, in company, and without hints.
 
 Alone it sends no hints; with another node on the database, which is idle, one NOTIFY follows the commits of each 2 ms.
-`hints=off` is what a transaction pooler asks for: it also prepares no statements, so PostgreSQL parses and plans every
+`notify=off` is what a transaction pooler asks for: it also prepares no statements, so PostgreSQL parses and plans every
 one. The three take turns.
 """
 
@@ -35,7 +35,7 @@ def run(setting: Setting) -> list[Figure]:
             of_ratio=True,
         ),
         Figure(
-            name="one-step workflows with hints=off",
+            name="one-step workflows with notify=off",
             figure=median(found["off"]),
             unit="workflows/s",
             yardstick=alone,
@@ -51,7 +51,7 @@ async def _measure(setting: Setting) -> dict[str, list[float]]:
         rates = {
             "alone": await _round(setting, url),
             "company": await _in_company(setting, url),
-            "off": await _round(setting, f"{url}?hints=off"),
+            "off": await _round(setting, f"{url}?notify=off"),
         }
         if number:  # the first one warms up
             for name, rate in rates.items():

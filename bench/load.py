@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from bench.meters import Stopwatch
-from holdfast import Client, Status
+from holdfast import Client, WorkflowStatus
 
 PAUSE_S = 0.02
 
@@ -43,6 +43,10 @@ async def until_waiting(client: Client, count: int) -> None:
     """Until so many executions are suspended and nothing else is open."""
     while True:
         found = await client.count_workflows()
-        if found.get(Status.WAITING, 0) == count and not found.get(Status.RUNNING) and not found.get(Status.PENDING):
+        if (
+            found.get(WorkflowStatus.WAITING, 0) == count
+            and not found.get(WorkflowStatus.RUNNING)
+            and not found.get(WorkflowStatus.PENDING)
+        ):
             return
         await asyncio.sleep(PAUSE_S)

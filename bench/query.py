@@ -13,7 +13,7 @@ from typing import Any
 
 from bench.figures import Figure
 from bench.setting import Setting, config
-from holdfast import Engine, Status, WorkflowContext, WorkflowHandle, query, update, workflow
+from holdfast import Engine, WorkflowContext, WorkflowHandle, WorkflowStatus, query, update, workflow
 
 FULL = {"history_events": 10_000, "warm_samples": 200}
 QUICK = {"history_events": 1_000, "warm_samples": 50}
@@ -69,7 +69,7 @@ async def _measure(setting: Setting) -> dict[str, float]:
     found: dict[str, float] = {}
     async with Engine(setting.url(), workflows=[Grown], config=config()) as engine:
         handle = await engine.client.start_workflow(Grown, setting["history_events"], workflow_id="grown")
-        while await handle.status() is not Status.WAITING:
+        while await handle.status() is not WorkflowStatus.WAITING:
             await asyncio.sleep(0.02)
         found["live"] = await _median_s(samples, lambda: handle.query("so_far"))
     async with Engine(setting.url(), workflows=[Grown], config=config()) as engine:

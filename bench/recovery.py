@@ -16,7 +16,7 @@ from statistics import median
 from bench.figures import Figure
 from bench.listening import EAR
 from bench.setting import Setting, config
-from holdfast import Engine, EngineConfig, Status, WorkflowContext, workflow
+from holdfast import Engine, EngineConfig, WorkflowContext, WorkflowStatus, workflow
 
 FULL = {"workflows": 1_000, "lease_s": 3.0, "history_events": 10_000, "warm_samples": 50}
 QUICK = {"workflows": 200, "lease_s": 1.5, "history_events": 1_000, "warm_samples": 10}
@@ -106,7 +106,7 @@ async def _live_until_killed(url: str, workflows: int, lease_s: float, ready: Co
             *(client.start_workflow(wait_for_go, n, workflow_id=f"waiting-{n}") for n in range(half)),
             *(client.start_workflow(inside_a_step, n, workflow_id=f"inside-{n}") for n in range(half)),
         )
-        while (await client.count_workflows()).get(Status.WAITING, 0) < half:
+        while (await client.count_workflows()).get(WorkflowStatus.WAITING, 0) < half:
             await asyncio.sleep(0.02)
         ready.send("ready")
         await asyncio.sleep(3600)
@@ -146,7 +146,7 @@ async def _reload(setting: Setting) -> tuple[float, int]:
     async with _engine(setting.url("story"), config()) as engine:
         steps = setting["history_events"] - 2
         handle = await engine.client.start_workflow(long_story, steps, workflow_id="story")
-        while await handle.status() is not Status.WAITING:
+        while await handle.status() is not WorkflowStatus.WAITING:
             await asyncio.sleep(0.02)
         events = (await handle.history())[-1].seq
     async with _engine(setting.url("story"), config()) as engine:

@@ -19,11 +19,11 @@ from bench.load import at_pace, by_callers
 from bench.setting import Setting, config
 from bench.throughput import increment_task, one_step, one_task
 from holdfast import Engine, RemoteWorker, WorkflowContext, workflow
-from holdfast.api.auth import open_authenticator
-from holdfast.api.grpc.server import GrpcServer
-from holdfast.api.grpc.settings import GrpcSettings
 from holdfast.cli.running import hand_over_soon, run_fast
-from holdfast.wire.grpc import holdfast_pb2 as pb
+from holdfast.server.auth import open_authenticator
+from holdfast.server.grpc.server import GrpcServer
+from holdfast.server.grpc.settings import GrpcSettings
+from holdfast.transport.grpc import holdfast_pb2 as pb
 
 FULL = {"callers": 256, "workflows": 10_000, "warm_up": 1_000, "calls": 10_000, "call_callers": 64}
 QUICK = {"callers": 256, "workflows": 1_500, "warm_up": 500, "calls": 2_000, "call_callers": 64}
@@ -65,9 +65,9 @@ def run(setting: Setting) -> list[Figure]:
 
 async def _measure(setting: Setting) -> tuple[float, float, dict[str, float]]:
     callers, warm_up, count = setting["callers"], setting["warm_up"], setting["workflows"]
-    async with Engine(setting.url(), config=config()) as engine, _door(engine) as door:
+    async with Engine(setting.url(), config=config()) as engine, _app(engine) as api:
         seconds = []
-        async with _process(_work, door.url):
+        async with _process(_work, api.url):
             for kind in (one_task, one_step):
 
                 async def call(number: int, kind: Any = kind) -> None:
@@ -77,7 +77,7 @@ async def _measure(setting: Setting) -> tuple[float, float, dict[str, float]]:
                 await by_callers(callers, warm_up, call)
                 seconds.append((await by_callers(callers, count, call)).seconds)
                 setting.tell(f"{count / seconds[-1]:,.0f} workflows/s of {kind.__name__} with a remote worker")
-        async with _process(_ask, door.address, setting["calls"], setting["call_callers"]) as caller:
+        async with _process(_ask, api.address, setting["calls"], setting["call_callers"]) as caller:
             caller.send("go")
             calls: dict[str, float] = await asyncio.to_thread(caller.recv)
         setting.tell(f"{calls['signals']:,.0f} signal-with-start calls/s, {calls['checks']:,.0f} health checks/s")
@@ -85,14 +85,14 @@ async def _measure(setting: Setting) -> tuple[float, float, dict[str, float]]:
 
 
 @asynccontextmanager
-async def _door(engine: Engine) -> AsyncIterator[GrpcServer]:
-    guard = await open_authenticator(engine.nouns().keys)
-    door = GrpcServer(engine.nouns(), guard, GrpcSettings(port=0), token_key=engine.token_key)
-    await door.start()
+async def _app(engine: Engine) -> AsyncIterator[GrpcServer]:
+    guard = await open_authenticator(engine.engine_api().keys)
+    api = GrpcServer(engine.engine_api(), guard, GrpcSettings(port=0), token_key=engine.token_key)
+    await api.start()
     try:
-        yield door
+        yield api
     finally:
-        await door.stop()
+        await api.stop()
 
 
 @asynccontextmanager

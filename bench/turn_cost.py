@@ -12,7 +12,7 @@ from bench.figures import Figure
 from bench.listening import EAR
 from bench.meters import Stopwatch
 from bench.setting import Setting, config
-from holdfast import Engine, Status, WorkflowContext, WorkflowHandle, workflow
+from holdfast import Engine, WorkflowContext, WorkflowHandle, WorkflowStatus, workflow
 
 FULL = {"short_events": 100, "long_events": 10_000, "rounds": 10, "turns_per_round": 50}
 QUICK = {"short_events": 100, "long_events": 1_000, "rounds": 4, "turns_per_round": 25}
@@ -55,7 +55,7 @@ async def _measure(setting: Setting) -> tuple[float, float, int]:
         short = await engine.client.start_workflow(grown, setting["short_events"])
         long = await engine.client.start_workflow(grown, setting["long_events"])
         for handle in (short, long):
-            while await handle.status() is not Status.WAITING:
+            while await handle.status() is not WorkflowStatus.WAITING:
                 await asyncio.sleep(0.02)
         events = (await long.history())[-1].seq
         turns = setting["turns_per_round"]

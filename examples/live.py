@@ -11,7 +11,7 @@ import time
 from typing import NamedTuple
 
 from examples.lines import Story, clock, paint, task_line
-from holdfast import Client, WorkflowView
+from holdfast import Client, ExecutionInfo
 from holdfast.model import events as e
 from holdfast.model.executions import TaskRow
 
@@ -77,7 +77,7 @@ class Follower(logging.Handler):
         self._records += [record for record in records if _execution_id(record) not in names]
         return [_spoken(record, names) for record in records if _execution_id(record) in names]
 
-    async def _new_events(self, view: WorkflowView) -> list[Line]:
+    async def _new_events(self, view: ExecutionInfo) -> list[Line]:
         execution_id = view.workflow_execution_id
         seen = self._seen.get(execution_id, 0)
         story = self._stories.get(execution_id)
@@ -93,7 +93,7 @@ class Follower(logging.Handler):
             Line(event.at, view.workflow_id, *line) for event, line in told if event.seq > seen and _is_worth(event)
         ]
 
-    async def _new_attempts(self, view: WorkflowView) -> list[Line]:
+    async def _new_attempts(self, view: ExecutionInfo) -> list[Line]:
         """A failed attempt that will be repeated is in no history; the waiting task shows it."""
         lines = []
         for task in await self._client.workflow(view.workflow_execution_id).pending_tasks():

@@ -13,11 +13,11 @@ from typing import NamedTuple
 from examples.chat import conversation, reply, say
 from examples.hello import hello
 from examples.order import Order, Shipment, charge_card, pack, process_order, refund
-from holdfast import Client, HoldfastError, Status, WorkflowHandle, WorkflowView
+from holdfast import Client, ExecutionInfo, HoldfastError, WorkflowHandle, WorkflowStatus
 
 WORKFLOWS = (hello, conversation, process_order)
 TASKS = (reply, charge_card, pack, refund)
-OPEN = (Status.PENDING, Status.RUNNING, Status.WAITING, Status.STUCK)
+OPEN = (WorkflowStatus.PENDING, WorkflowStatus.RUNNING, WorkflowStatus.WAITING, WorkflowStatus.STUCK)
 
 
 class Placed(NamedTuple):
@@ -47,7 +47,7 @@ async def courier(client: Client) -> None:
     The request id makes a repeated report harmless, even after a crash: it gets the first answer again.
     """
     while True:
-        async for view in client.iter_workflows(kind="order", status=Status.WAITING):
+        async for view in client.iter_workflows(kind="order", status=WorkflowStatus.WAITING):
             if not _by_hand(view) and any(wait.name == "shipped" for wait in view.waiting_for):
                 handle = client.workflow(view.workflow_execution_id)
                 shipment = Shipment(f"TRACK-{view.workflow_id}")
@@ -62,7 +62,7 @@ async def _open_orders(client: Client) -> list[Placed]:
     return [Placed(view.workflow_id, client.workflow(view.workflow_execution_id), _by_hand(view)) for view in views]
 
 
-def _by_hand(view: WorkflowView) -> bool:
+def _by_hand(view: ExecutionInfo) -> bool:
     return "courier" not in view.metadata
 
 

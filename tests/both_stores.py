@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.engine.unit_of_work import OperationQueue
+from holdfast.engine.group_commit import OperationQueue
 from holdfast.store.protocol import BatchSource
 from holdfast.store.sqlite.store import SqliteStore
 

@@ -254,10 +254,10 @@ class _Nothing:
     def take(self) -> None:
         return None
 
-    def meanwhile(self, *, writing: bool) -> None:
+    def writer_idle(self, *, writing: bool) -> None:
         """Nobody has anything else to do."""
 
-    def went_back(self) -> None:
+    def data_loss_detected(self) -> None:
         """Nobody here remembers anything."""
 
     def refuse_late(self, before: float, error: Exception) -> None:

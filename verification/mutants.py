@@ -20,12 +20,12 @@ from typing import Any
 from msgspec import Raw, json, structs
 
 from holdfast.contract.workers import TurnVerdict
-from holdfast.engine import idempotency, unit_of_work
+from holdfast.engine import group_commit, idempotency
 from holdfast.engine.executions import rebuild, reset, signal, signal_with_start, start, terminate
-from holdfast.engine.rules import children, closing, commands, messages, promises, rebuilding, signalling, tasks
-from holdfast.engine.rules.workspace import Workspace
+from holdfast.engine.group_commit import OperationBatch
+from holdfast.engine.rules import children, closing, commands, messages, promises, resets, signals, tasks
+from holdfast.engine.rules.unit_of_work import UnitOfWork
 from holdfast.engine.turns import complete
-from holdfast.engine.unit_of_work import OperationBatch
 from holdfast.engine.upkeep import run_due
 from holdfast.engine.workers import heartbeat, register
 from holdfast.errors import HoldfastError, InvalidRequest, StaleAttempt, StaleClaim
@@ -116,30 +116,30 @@ def no_fencing(patch: Patch) -> None:
 def attempt_not_checked(patch: Patch) -> None:
     """A report counts for whatever attempt of the task is there, even if its own is long over."""
 
-    def task(self: Workspace, org: str, key: tuple[str, int], token: Token) -> TaskRow:
+    def task(self: UnitOfWork, org: str, key: tuple[str, int], token: Token) -> TaskRow:
         row = self.loaded.tasks.get(key)
         if row is None or row.org != org:
             raise StaleAttempt(f"task {key[1]} is gone", execution_id=key[0], task_no=key[1], attempt=token.epoch)
         return row
 
-    patch(Workspace, "task", task)
+    patch(UnitOfWork, "task", task)
 
 
 @_mutant("I11", "I12")
 def lease_too_short(patch: Patch) -> None:
     """A session counts as lost at once: its leases are taken back while it is alive."""
 
-    def hasty(decide: Callable[..., Any]) -> Callable[..., Any]:
-        def decided(self: Any, ws: Workspace) -> Any:
-            answer = decide(self, ws)
-            for worker in ws.changes.workers.values():
-                worker.lease_until_at = ws.now
+    def failing(decide: Callable[..., Any]) -> Callable[..., Any]:
+        def decided(self: Any, uow: UnitOfWork) -> Any:
+            answer = decide(self, uow)
+            for worker in uow.changes.workers.values():
+                worker.lease_until_at = uow.now
             return answer
 
         return decided
 
-    patch(register.Register, "decide", hasty(register.Register.decide))
-    patch(heartbeat.Beat, "decide", hasty(heartbeat.Beat.decide))
+    patch(register.Register, "decide", failing(register.Register.decide))
+    patch(heartbeat.RecordHeartbeat, "decide", failing(heartbeat.RecordHeartbeat.decide))
 
 
 @_mutant("I16", "I18")
@@ -186,19 +186,19 @@ def _tell(told: list[tuple[Any, Any, BaseException | None]]) -> None:
 @_mutant("I07", "I23")
 def requests_forgotten(patch: Patch) -> None:
     """A repeated request is done again: nothing is remembered under its id."""
-    patch(unit_of_work, "decide_once", lambda operation, ws: operation.decide(ws))
+    patch(group_commit, "decide_once", lambda operation, uow: operation.decide(uow))
 
 
 @_mutant("I03")
-def start_begins_twice(patch: Patch) -> None:
+def start_runs_twice(patch: Patch) -> None:
     """The key of a request counts only until its execution is closed: a late repeat begins another one."""
-    counts = idempotency.counts
+    counts = idempotency.is_in_use
 
-    def counted(ws: Workspace, known: RequestRow) -> bool:
-        begun = ws.loaded.executions.get(known.execution_id or "")
-        return counts(ws, known) and (begun is None or begun.is_open)
+    def counted(uow: UnitOfWork, known: RequestRow) -> bool:
+        begun = uow.loaded.executions.get(known.execution_id or "")
+        return counts(uow, known) and (begun is None or begun.is_open)
 
-    patch(idempotency, "counts", counted)
+    patch(idempotency, "is_in_use", counted)
 
 
 @_mutant("I19")
@@ -206,45 +206,45 @@ def key_without_effect(patch: Patch) -> None:
     """The key of a request is kept even if the request was refused."""
     once = idempotency.decide_once
 
-    def decided(operation: Any, ws: Workspace) -> Any:
+    def decided(operation: Any, uow: UnitOfWork) -> Any:
         try:
-            return once(operation, ws)
+            return once(operation, uow)
         except HoldfastError:
             request = operation.request
-            ws.changes.requests.append(
+            uow.changes.requests.append(
                 RequestRow(
-                    org=request.org, request_id=request.request_id, fingerprint="", answer=b"{}", created_at=ws.now
+                    org=request.org, request_id=request.request_id, fingerprint="", answer=b"{}", created_at=uow.now
                 )
             )
             raise
 
-    patch(unit_of_work, "decide_once", decided)
+    patch(group_commit, "decide_once", decided)
 
 
 @_mutant("I01")
 def sequence_gap(patch: Patch) -> None:
     """A signal that comes right after another one leaves a number out."""
-    append = Workspace.append
+    append = UnitOfWork.append
 
-    def appended(self: Workspace, execution: Execution, body: e.EventBody) -> e.HistoryEvent:
+    def appended(self: UnitOfWork, execution: Execution, body: e.EventBody) -> e.HistoryEvent:
         before = self.appended.get(execution.id)
         if isinstance(body, e.SignalReceived) and before and isinstance(before[-1].body, e.WorkflowStarted):
             execution.last_seq += 1
         return append(self, execution, body)
 
-    patch(Workspace, "append", appended)
+    patch(UnitOfWork, "append", appended)
 
 
 @_mutant("I05")
 def time_runs_back(patch: Patch) -> None:
     """An event has the time of the clock, even if that has been set back since the event before it."""
 
-    def append(self: Workspace, execution: Execution, body: e.EventBody) -> e.HistoryEvent:
+    def append(self: UnitOfWork, execution: Execution, body: e.EventBody) -> e.HistoryEvent:
         execution.updated_at = self.now
         return kept(self, execution, body)
 
-    kept = Workspace.append
-    patch(Workspace, "append", append)
+    kept = UnitOfWork.append
+    patch(UnitOfWork, "append", append)
 
 
 @_mutant("I17")
@@ -253,7 +253,7 @@ def two_open_runs(patch: Patch) -> None:
     for module in (start, signal_with_start):
         for name in ("last_execution", "open_execution"):
             if hasattr(module, name):
-                patch(module, name, lambda ws, org, workflow_id: None)
+                patch(module, name, lambda uow, org, workflow_id: None)
 
 
 # --- waking -------------------------------------------------------------------------------------------------------
@@ -264,13 +264,13 @@ def wake_up_lost(patch: Patch) -> None:
     """What comes while a turn is being committed is forgotten when the execution goes back to waiting."""
     decide = complete.Complete.decide
 
-    def decided(self: Any, ws: Workspace) -> Any:
+    def decided(self: Any, uow: UnitOfWork) -> Any:
         request = self.request
-        found = ws.loaded.executions.get(request.execution_id)
+        found = uow.loaded.executions.get(request.execution_id)
         if found is not None and request.waiting_for is not None and not request.steps:
             self.request = structs.replace(request, base_seq=max(request.base_seq, found.last_seq))
         try:
-            return decide(self, ws)
+            return decide(self, uow)
         finally:
             self.request = request
 
@@ -278,47 +278,47 @@ def wake_up_lost(patch: Patch) -> None:
 
 
 @_mutant("I16")
-def task_result_not_told(patch: Patch) -> None:
+def task_result_not_delivered(patch: Patch) -> None:
     """A task's result is recorded, but nobody wakes the execution for it unless it has other news."""
-    patch(tasks, "wake", lambda ws, execution: None)
+    patch(tasks, "wake", lambda uow, execution: None)
 
 
 @_mutant("I16")
-def cancel_not_told(patch: Patch) -> None:
+def cancel_not_delivered(patch: Patch) -> None:
     """A cancel request is recorded, but nobody wakes the execution for it."""
-    patch(children, "wake", lambda ws, execution: None)
+    patch(children, "wake", lambda uow, execution: None)
 
 
 @_mutant("I06")
 def signal_overwritten(patch: Patch) -> None:
     """A signal that finds the execution at work is acknowledged and not recorded."""
-    receive = signalling.receive_signal
+    receive = signals.receive_signal
 
-    def received(ws: Workspace, execution: Execution, signal: e.SignalReceived) -> int:
+    def received(uow: UnitOfWork, execution: Execution, signal: e.SignalReceived) -> int:
         if execution.ready is not None and execution.ready.worker is not None and signal.carried_from is None:
             return execution.last_seq
-        return receive(ws, execution, signal)
+        return receive(uow, execution, signal)
 
-    patch(signalling, "receive_signal", received)
+    patch(signals, "receive_signal", received)
 
 
 @_mutant("I08")
 def signal_put_off(patch: Patch) -> None:
     """A signal that finds the execution at work is acknowledged, and recorded after the next one."""
-    receive = signalling.receive_signal
+    receive = signals.receive_signal
     held: dict[str, e.SignalReceived] = {}
 
-    def received(ws: Workspace, execution: Execution, signal: e.SignalReceived) -> int:
+    def received(uow: UnitOfWork, execution: Execution, signal: e.SignalReceived) -> int:
         before = held.pop(execution.id, None)
         if before is None and execution.ready is not None and execution.ready.worker and not signal.carried_from:
             held[execution.id] = signal
             return execution.last_seq
-        seq = receive(ws, execution, signal)
+        seq = receive(uow, execution, signal)
         if before is not None and before.request_id != signal.request_id:
-            receive(ws, execution, before)
+            receive(uow, execution, before)
         return seq
 
-    patch(signalling, "receive_signal", received)
+    patch(signals, "receive_signal", received)
 
 
 # --- the end ------------------------------------------------------------------------------------------------------
@@ -342,25 +342,25 @@ def complete_over_inbox(patch: Patch) -> None:
 @_mutant("I04")
 def closed_takes_signals(patch: Patch) -> None:
     """A signal is appended to an execution that has ended."""
-    patch(signal, "check_signal", lambda ws, execution: None)
+    patch(signal, "check_signal", lambda uow, execution: None)
 
 
 @_mutant("I06")
-def unread_not_buried(patch: Patch) -> None:
+def unread_not_dead_lettered(patch: Patch) -> None:
     """An execution that is ended from outside leaves no dead letters."""
-    end = closing.end_from_outside
+    end = closing.close_externally
 
-    def ended(ws: Workspace, execution: Execution, *rest: Any, **named: Any) -> None:
-        letters, bury = len(ws.changes.dead_letters), len(ws.changes.bury)
-        end(ws, execution, *rest, **named)
-        del ws.changes.dead_letters[letters:], ws.changes.bury[bury:]
+    def ended(uow: UnitOfWork, execution: Execution, *rest: Any, **named: Any) -> None:
+        letters, dead_letter = len(uow.changes.dead_letters), len(uow.changes.dead_letter)
+        end(uow, execution, *rest, **named)
+        del uow.changes.dead_letters[letters:], uow.changes.dead_letter[dead_letter:]
 
     for module in (closing, commands, run_due, start, terminate):
-        patch(module, "end_from_outside", ended)
+        patch(module, "close_externally", ended)
 
 
 @_mutant("I06")
-def letters_without_reason(patch: Patch) -> None:
+def dead_letters_without_reason(patch: Patch) -> None:
     """Dead letters do not say why they are."""
     patch(closing, "CLOSED", "")
 
@@ -368,60 +368,60 @@ def letters_without_reason(patch: Patch) -> None:
 @_mutant("I06", "I09")
 def continue_drops_signals(patch: Patch) -> None:
     """What a run has not read is not handed over to the next one."""
-    patch(commands, "carry", lambda ws, successor, event: None)
+    patch(commands, "carry", lambda uow, successor, event: None)
 
 
 @_mutant("I19")
 def rows_outlive_close(patch: Patch) -> None:
     """Tasks and timers of a closed execution stay."""
 
-    def drop_rows(ws: Workspace, execution: Execution) -> None:
+    def drop_rows(uow: UnitOfWork, execution: Execution) -> None:
         execution.open_tasks = execution.open_timers = 0
 
     patch(closing, "_drop_rows", drop_rows)
 
 
 @_mutant("I10")
-def child_told_twice(patch: Patch) -> None:
+def child_notified_twice(patch: Patch) -> None:
     """A parent hears of a child's end two times."""
-    tell = children.tell_parent
+    tell = children.notify_parent
 
-    def told(ws: Workspace, child: Execution, end: e.EventBody) -> None:
-        tell(ws, child, end)
-        tell(ws, child, end)
+    def told(uow: UnitOfWork, child: Execution, end: e.EventBody) -> None:
+        tell(uow, child, end)
+        tell(uow, child, end)
 
-    patch(closing, "tell_parent", told)
+    patch(closing, "notify_parent", told)
 
 
 @_mutant("I15")
-def parent_not_told(patch: Patch) -> None:
+def parent_not_notified(patch: Patch) -> None:
     """A parent hears nothing of its child's end."""
-    patch(closing, "tell_parent", lambda ws, child, end: None)
+    patch(closing, "notify_parent", lambda uow, child, end: None)
 
 
 @_mutant("I15")
 def children_always_abandoned(patch: Patch) -> None:
     """What is to become of a child when its parent closes is not looked up: it lives on."""
-    patch(children, "fate", lambda parent, child: ParentClose.ABANDON)
+    patch(children, "parent_close_action", lambda parent, child: ParentClose.ABANDON)
 
 
 @_mutant("I15")
 def children_always_terminated(patch: Patch) -> None:
     """The same: it dies."""
-    patch(children, "fate", lambda parent, child: ParentClose.TERMINATE)
+    patch(children, "parent_close_action", lambda parent, child: ParentClose.TERMINATE)
 
 
 @_mutant("I15")
-def fates_swapped(patch: Patch) -> None:
+def parent_close_swapped(patch: Patch) -> None:
     """A child that is to be cancelled is terminated, and one that is to be terminated is cancelled."""
-    fate = children.fate
+    parent_close_action = children.parent_close_action
     other = {ParentClose.CANCEL: ParentClose.TERMINATE, ParentClose.TERMINATE: ParentClose.CANCEL}
 
     def swapped(parent: Execution, child: Execution) -> ParentClose:
-        decided = fate(parent, child)
+        decided = parent_close_action(parent, child)
         return other.get(decided, decided)
 
-    patch(children, "fate", swapped)
+    patch(children, "parent_close_action", swapped)
 
 
 # --- time ---------------------------------------------------------------------------------------------------------
@@ -431,7 +431,7 @@ def fates_swapped(patch: Patch) -> None:
 def timer_fires_twice(patch: Patch) -> None:
     """A timer that has fired stays in its table."""
     patch(
-        Workspace,
+        UnitOfWork,
         "drop_timer",
         lambda self, execution, timer_no: (execution.id, timer_no) in self.loaded.timers,
     )
@@ -452,11 +452,11 @@ def success_discarded(patch: Patch) -> None:
     """The result of a task's first attempt is thrown away, and the task run again."""
     complete_task = tasks.complete
 
-    def completed(ws: Workspace, execution: Execution, task: TaskRow, result: Any) -> None:
+    def completed(uow: UnitOfWork, execution: Execution, task: TaskRow, result: Any) -> None:
         if task.attempt == 1:
-            tasks.rest(ws, task, 0)
+            tasks.rest(uow, task, 0)
         else:
-            complete_task(ws, execution, task, result)
+            complete_task(uow, execution, task, result)
 
     patch(tasks, "complete", completed)
 
@@ -471,7 +471,7 @@ def attempts_overlap(patch: Patch) -> None:
         return due_at if task.attempt > 1 or task.started_at is None else min(due_at, task.started_at + 100_000)
 
     patch(tasks, "_attempt_deadline", deadline)
-    patch(tasks, "time_out", lambda ws, execution, task: tasks.rest(ws, task, 0))
+    patch(tasks, "time_out", lambda uow, execution, task: tasks.rest(uow, task, 0))
 
 
 # --- the outside --------------------------------------------------------------------------------------------------
@@ -482,10 +482,10 @@ def promise_settled_twice(patch: Patch) -> None:
     """The last to settle a promise counts, not the first."""
     settle = promises.settle
 
-    def settled(ws: Workspace, execution: Execution, promise: Any, how: Any) -> bool:
+    def settled(uow: UnitOfWork, execution: Execution, promise: Any, how: Any) -> bool:
         if execution.is_open:
             promise.state = PromiseState.PENDING
-        return settle(ws, execution, promise, how)
+        return settle(uow, execution, promise, how)
 
     patch(promises, "settle", settled)
 
@@ -507,7 +507,7 @@ def promise_value_wrong(patch: Patch) -> None:
 @_mutant("I26")
 def event_missed(patch: Patch) -> None:
     """A wait does not see what was published just before it began."""
-    patch(messages, "_look_back", lambda ws, execution, event, wait: None)
+    patch(messages, "_look_back", lambda uow, execution, event, wait: None)
 
 
 @_mutant("I20")
@@ -515,10 +515,10 @@ def subscription_stays(patch: Patch) -> None:
     """Whoever has got a broadcast still waits for it: the next page, or the next broadcast, comes to him again."""
     deliver = messages._deliver
 
-    def delivered(ws: Workspace, execution: Execution, wait: Any, *rest: Any) -> bool:
-        done: bool = deliver(ws, execution, wait, *rest)
-        if done and wait.kind is SubscriptionKind.BROADCAST and wait.id in ws.changes.deleted_subscriptions:
-            ws.changes.deleted_subscriptions.remove(wait.id)
+    def delivered(uow: UnitOfWork, execution: Execution, wait: Any, *rest: Any) -> bool:
+        done: bool = deliver(uow, execution, wait, *rest)
+        if done and wait.kind is SubscriptionKind.BROADCAST and wait.id in uow.changes.deleted_subscriptions:
+            uow.changes.deleted_subscriptions.remove(wait.id)
         return done
 
     patch(messages, "_deliver", delivered)
@@ -530,25 +530,25 @@ def subscription_stays(patch: Patch) -> None:
 @_mutant("I06")
 def reset_forgets_signals(patch: Patch) -> None:
     """What came after the event that a reset goes back to is not received again."""
-    calls = rebuilding.calls
+    calls = resets.calls
     patch(
-        rebuilding,
+        resets,
         "calls",
         lambda tail: [event for event in calls(tail) if not isinstance(event.body, e.SignalReceived)],
     )
 
 
 @_mutant("I06", "I07")
-def reset_leaves_letters(patch: Patch) -> None:
+def reset_keeps_dead_letters(patch: Patch) -> None:
     """What the new execution has received stays a dead letter of the old one."""
-    patch(reset.Reset, "_settle_letters", lambda self, ws, old, carried: None)
+    patch(reset.Reset, "_settle_dead_letters", lambda self, uow, old, carried: None)
 
 
 @_mutant("I13")
 def reset_revives_timers(patch: Patch) -> None:
     """A timer of the past that was cancelled runs again."""
-    settled = rebuilding._SETTLED
-    patch(rebuilding, "_SETTLED", {kind: what for kind, what in settled.items() if kind is not e.TimerCancelled})
+    settled = resets._SETTLED
+    patch(resets, "_SETTLED", {kind: what for kind, what in settled.items() if kind is not e.TimerCancelled})
 
 
 @_mutant("I23")
@@ -556,23 +556,23 @@ def redone_twice(patch: Patch) -> None:
     """A repeated reset, fork or retry is done again: its request id does not count."""
     once = idempotency.decide_once
 
-    def decided(operation: Any, ws: Workspace) -> Any:
-        return operation.decide(ws) if isinstance(operation, rebuild.Rebuild) else once(operation, ws)
+    def decided(operation: Any, uow: UnitOfWork) -> Any:
+        return operation.decide(uow) if isinstance(operation, rebuild.Rebuild) else once(operation, uow)
 
-    patch(unit_of_work, "decide_once", decided)
+    patch(group_commit, "decide_once", decided)
 
 
 @_mutant("I15", "I16")
 def reset_loses_children(patch: Patch) -> None:
     """An open child of the past stays with the old execution; the new one waits for it in vain."""
-    patch(rebuilding, "move_child", lambda ws, child_no, child, new, prefix: None)
+    patch(resets, "move_child", lambda uow, child_no, child, new, prefix: None)
 
 
 @_mutant("I16")
 def reset_drops_tasks(patch: Patch) -> None:
     """Tasks of the past without outcome are not put on their queues again."""
-    prefix_of = rebuilding.prefix_of
-    patch(rebuilding, "prefix_of", lambda history, seq: structs.replace(prefix_of(history, seq), tasks={}))
+    prefix_of = resets.prefix_of
+    patch(resets, "prefix_of", lambda history, seq: structs.replace(prefix_of(history, seq), tasks={}))
 
 
 # --- replay -------------------------------------------------------------------------------------------------------

@@ -10,24 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from holdfast.assembly import Engine, RemoteWorker, Server
-    from holdfast.blocking.engine import SyncEngine
-    from holdfast.client.broadcasts import Broadcast, MessageSent
+    from holdfast.client.admin import PauseInfo, QueueInfo, WorkerInfo
+    from holdfast.client.broadcasts import BroadcastResult, SendResult
     from holdfast.client.calls import UpdateHandle
     from holdfast.client.client import Client
-    from holdfast.client.events import DeadEventView, EventKeyView, EventView, Published, WaitView
-    from holdfast.client.explaining import EventExplanation, WaitExplanation, WorkflowExplanation
+    from holdfast.client.events import DeadEventInfo, EventInfo, EventKeyInfo, PublishResult, WaitInfo
+    from holdfast.client.explainer import EventExplanation, WaitExplanation, WorkflowExplanation
     from holdfast.client.handles import WorkflowHandle
     from holdfast.client.mailbox import DeadLetter, Mailbox, MailboxEntry
-    from holdfast.client.operating import PauseState, QueueState, WorkerState
-    from holdfast.client.promises import PromiseView, SettledPromise
+    from holdfast.client.promises import PromiseInfo, SettledPromise
     from holdfast.client.sync import SyncClient, SyncTaskHandle, SyncUpdateHandle, SyncWorkflowHandle
     from holdfast.client.task_output import TaskChunk, TaskOutput, TaskUpdate
-    from holdfast.client.tasks import TaskHandle, TaskPage, TaskView
-    from holdfast.client.views import WorkflowPage, WorkflowView
+    from holdfast.client.tasks import StandaloneTaskInfo, TaskHandle, TaskPage
+    from holdfast.client.views import ExecutionInfo, WorkflowPage
     from holdfast.config import EngineConfig, Limits, ServerConfig, StoreConfig, TelemetryConfig, WorkerConfig
     from holdfast.contract.calls import UpdateStatus
-    from holdfast.contract.executions import Redelivered, SignalResponse, SignalWithStartResponse
-    from holdfast.contract.keys import CreateKey, KeyMade, KeyView, RevokeKey, RotateKey
+    from holdfast.contract.executions import RedeliverResult, SignalResponse, SignalWithStartResponse
+    from holdfast.contract.keys import CreatedKey, CreateKey, KeyInfo, RevokeKey, RotateKey
     from holdfast.contract.upkeep import RecoveryReport
     from holdfast.errors import HoldfastError, NonRetryable
     from holdfast.frontends.python.children import ChildHandle
@@ -39,46 +38,47 @@ if TYPE_CHECKING:
     from holdfast.frontends.python.messages import PromiseFuture
     from holdfast.frontends.python.saga import Saga
     from holdfast.frontends.python.task_context import TaskContext, TaskInfo
-    from holdfast.frontends.python.triggers import On
-    from holdfast.model.executions import Status
+    from holdfast.frontends.python.triggers import EventTrigger
+    from holdfast.model.executions import WorkflowStatus
     from holdfast.model.keys import Role
     from holdfast.model.messages import PromiseState
-    from holdfast.model.values import Delivery, IfClosed, IfRunning, ParentClose, RetryPolicy
+    from holdfast.model.values import DeliveryMode, IfClosed, IfRunning, ParentClose, RetryPolicy
+    from holdfast.sync.engine import SyncEngine
 
 _HOMES = {
-    "Broadcast": "holdfast.client.broadcasts",
+    "BroadcastResult": "holdfast.client.broadcasts",
     "ChildHandle": "holdfast.frontends.python.children",
     "Client": "holdfast.client.client",
     "CreateKey": "holdfast.contract.keys",
-    "DeadEventView": "holdfast.client.events",
+    "DeadEventInfo": "holdfast.client.events",
     "DeadLetter": "holdfast.client.mailbox",
-    "Delivery": "holdfast.model.values",
+    "DeliveryMode": "holdfast.model.values",
     "Engine": "holdfast.assembly",
     "EngineConfig": "holdfast.config",
-    "EventExplanation": "holdfast.client.explaining",
-    "EventKeyView": "holdfast.client.events",
-    "EventView": "holdfast.client.events",
+    "EventExplanation": "holdfast.client.explainer",
+    "EventKeyInfo": "holdfast.client.events",
+    "EventInfo": "holdfast.client.events",
     "HoldfastError": "holdfast.errors",
     "IfClosed": "holdfast.model.values",
     "IfRunning": "holdfast.model.values",
-    "KeyMade": "holdfast.contract.keys",
-    "KeyView": "holdfast.contract.keys",
+    "CreatedKey": "holdfast.contract.keys",
+    "KeyInfo": "holdfast.contract.keys",
     "Limits": "holdfast.config",
     "Mailbox": "holdfast.client.mailbox",
     "MailboxEntry": "holdfast.client.mailbox",
-    "MessageSent": "holdfast.client.broadcasts",
+    "SendResult": "holdfast.client.broadcasts",
     "NonRetryable": "holdfast.errors",
-    "On": "holdfast.frontends.python.triggers",
+    "EventTrigger": "holdfast.frontends.python.triggers",
     "Outcome": "holdfast.frontends.python.composition",
     "ParentClose": "holdfast.model.values",
-    "PauseState": "holdfast.client.operating",
+    "PauseInfo": "holdfast.client.admin",
     "PromiseFuture": "holdfast.frontends.python.messages",
     "PromiseState": "holdfast.model.messages",
-    "PromiseView": "holdfast.client.promises",
-    "Published": "holdfast.client.events",
-    "QueueState": "holdfast.client.operating",
+    "PromiseInfo": "holdfast.client.promises",
+    "PublishResult": "holdfast.client.events",
+    "QueueInfo": "holdfast.client.admin",
     "RecoveryReport": "holdfast.contract.upkeep",
-    "Redelivered": "holdfast.contract.executions",
+    "RedeliverResult": "holdfast.contract.executions",
     "RemoteWorker": "holdfast.assembly",
     "RetryPolicy": "holdfast.model.values",
     "RevokeKey": "holdfast.contract.keys",
@@ -90,10 +90,10 @@ _HOMES = {
     "SettledPromise": "holdfast.client.promises",
     "SignalResponse": "holdfast.contract.executions",
     "SignalWithStartResponse": "holdfast.contract.executions",
-    "Status": "holdfast.model.executions",
+    "WorkflowStatus": "holdfast.model.executions",
     "StoreConfig": "holdfast.config",
     "SyncClient": "holdfast.client.sync",
-    "SyncEngine": "holdfast.blocking.engine",
+    "SyncEngine": "holdfast.sync.engine",
     "SyncTaskHandle": "holdfast.client.sync",
     "SyncUpdateHandle": "holdfast.client.sync",
     "SyncWorkflowHandle": "holdfast.client.sync",
@@ -104,20 +104,20 @@ _HOMES = {
     "TaskOutput": "holdfast.client.task_output",
     "TaskPage": "holdfast.client.tasks",
     "TaskUpdate": "holdfast.client.task_output",
-    "TaskView": "holdfast.client.tasks",
+    "StandaloneTaskInfo": "holdfast.client.tasks",
     "TelemetryConfig": "holdfast.config",
     "UpdateHandle": "holdfast.client.calls",
     "UpdateStatus": "holdfast.contract.calls",
-    "WaitExplanation": "holdfast.client.explaining",
-    "WaitView": "holdfast.client.events",
+    "WaitExplanation": "holdfast.client.explainer",
+    "WaitInfo": "holdfast.client.events",
     "WorkerConfig": "holdfast.config",
-    "WorkerState": "holdfast.client.operating",
+    "WorkerInfo": "holdfast.client.admin",
     "WorkflowContext": "holdfast.frontends.python.context",
-    "WorkflowExplanation": "holdfast.client.explaining",
+    "WorkflowExplanation": "holdfast.client.explainer",
     "WorkflowHandle": "holdfast.client.handles",
     "WorkflowInfo": "holdfast.frontends.python.info",
     "WorkflowPage": "holdfast.client.views",
-    "WorkflowView": "holdfast.client.views",
+    "ExecutionInfo": "holdfast.client.views",
     "query": "holdfast.frontends.python.handlers",
     "signal": "holdfast.frontends.python.handlers",
     "task": "holdfast.frontends.python.definitions",
@@ -126,51 +126,52 @@ _HOMES = {
 }
 
 __all__ = [
-    "Broadcast",
+    "BroadcastResult",
     "ChildHandle",
     "Client",
     "CreateKey",
-    "DeadEventView",
+    "CreatedKey",
+    "DeadEventInfo",
     "DeadLetter",
-    "Delivery",
+    "DeliveryMode",
     "Engine",
     "EngineConfig",
     "EventExplanation",
-    "EventKeyView",
-    "EventView",
+    "EventInfo",
+    "EventKeyInfo",
+    "EventTrigger",
+    "ExecutionInfo",
     "HoldfastError",
     "IfClosed",
     "IfRunning",
-    "KeyMade",
-    "KeyView",
+    "KeyInfo",
     "Limits",
     "Mailbox",
     "MailboxEntry",
-    "MessageSent",
     "NonRetryable",
-    "On",
     "Outcome",
     "ParentClose",
-    "PauseState",
+    "PauseInfo",
     "PromiseFuture",
+    "PromiseInfo",
     "PromiseState",
-    "PromiseView",
-    "Published",
-    "QueueState",
+    "PublishResult",
+    "QueueInfo",
     "RecoveryReport",
-    "Redelivered",
+    "RedeliverResult",
     "RemoteWorker",
     "RetryPolicy",
     "RevokeKey",
     "Role",
     "RotateKey",
     "Saga",
+    "SendResult",
     "Server",
     "ServerConfig",
     "SettledPromise",
     "SignalResponse",
     "SignalWithStartResponse",
-    "Status",
+    "StandaloneTaskInfo",
     "StoreConfig",
     "SyncClient",
     "SyncEngine",
@@ -184,20 +185,19 @@ __all__ = [
     "TaskOutput",
     "TaskPage",
     "TaskUpdate",
-    "TaskView",
     "TelemetryConfig",
     "UpdateHandle",
     "UpdateStatus",
     "WaitExplanation",
-    "WaitView",
+    "WaitInfo",
     "WorkerConfig",
-    "WorkerState",
+    "WorkerInfo",
     "WorkflowContext",
     "WorkflowExplanation",
     "WorkflowHandle",
     "WorkflowInfo",
     "WorkflowPage",
-    "WorkflowView",
+    "WorkflowStatus",
     "query",
     "signal",
     "task",

@@ -12,39 +12,39 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import unquote, urlsplit
 
 from holdfast.client.client import Client
-from holdfast.client.events import Published
-from holdfast.client.following import successor_of
+from holdfast.client.events import PublishResult
 from holdfast.client.options import Workflow
+from holdfast.client.successors import successor_of
 from holdfast.client.views import result_of
 from holdfast.config import GC_THRESHOLD, EngineConfig, ServerConfig, TelemetryConfig, WorkerConfig
 from holdfast.contract.keys import Keys
 from holdfast.contract.upkeep import RecoveryReport
+from holdfast.diagnostics.explanations import LocalExplanations
 from holdfast.engine.facade import LocalEngine
-from holdfast.engine.observing import CommitMeters, CommitTraces, Observer, observe
-from holdfast.engine.scraping import MetricsPage
+from holdfast.engine.instrumentation import CommitMeters, CommitTraces, Observer, observe
+from holdfast.engine.metrics_page import MetricsPage
 from holdfast.errors import EngineStopped, ExecutionNotFound, InvalidDatabaseUrl, InvalidServer
-from holdfast.explaining.explanations import LocalExplanations
 from holdfast.frontends.python.definitions import Registry
-from holdfast.model.executions import Status
+from holdfast.model.executions import WorkflowStatus
 from holdfast.model.tokens import execution_key
 from holdfast.secret_key import secret_key
-from holdfast.services.clockwork import Clockwork
 from holdfast.services.deletions import Deletions
+from holdfast.services.due_work import DueWorkService
 from holdfast.services.housekeeping import Housekeeping
-from holdfast.services.lookout import Lookout
-from holdfast.services.loops import Service
+from holdfast.services.peer_watcher import PeerWatcher
+from holdfast.services.service import Service
 from holdfast.store.protocol import Clock, Store
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.store.urls import FORMS, kind_of
 from holdfast.telemetry.traces import Tracing
-from holdfast.worker.host import Host
+from holdfast.worker.runtime import WorkerRuntime
 from holdfast.worker.worker import Worker
 
 if TYPE_CHECKING:
-    from holdfast.api.auth import Authenticator, AuthSettings
-    from holdfast.api.grpc.server import GrpcServer
-    from holdfast.api.nouns import Nouns
-    from holdfast.api.server import ApiServer
+    from holdfast.server.api_server import ApiServer
+    from holdfast.server.auth import Authenticator, AuthSettings
+    from holdfast.server.engine_api import EngineApi
+    from holdfast.server.grpc.server import GrpcServer
 
 
 class SystemClock:
@@ -131,7 +131,7 @@ class Engine:
     # --- life ---
 
     async def __aenter__(self) -> Self:
-        await self.start_up()
+        await self.open()
         return self
 
     async def __aexit__(
@@ -139,7 +139,7 @@ class Engine:
     ) -> None:
         await self.shutdown()
 
-    async def start_up(self) -> None:
+    async def open(self) -> None:
         """Open the database and begin to work. There is nothing to recover: what was waiting is claimed like new
         work."""
         if self._running:
@@ -150,12 +150,12 @@ class Engine:
         upkeep = self._local.upkeep
         config = self.config
         self._services = (
-            Clockwork(upkeep, config.worker.lease_s / 3, config.timer_resolution_s),
-            Lookout(upkeep, config.hint_poll_s, config.poll_s),
+            DueWorkService(upkeep, config.worker.lease_s / 3, config.timer_resolution_s),
+            PeerWatcher(upkeep, config.poll_min_s, config.poll_max_s),
             Housekeeping(upkeep),
             Deletions(upkeep),
         )
-        self._begin(self._services)
+        self._start_services(self._services)
         self.client.portal.open()
         if self._registry.workflows or self._registry.tasks:
             try:
@@ -211,7 +211,7 @@ class Engine:
         shared: bytes | None = getattr(self._local.store, "shared_secret", None)
         return secret_key(self.config.secret_key, shared if shared is not None else database_file(self._url))
 
-    def _begin(self, services: Iterable[Service]) -> None:
+    def _start_services(self, services: Iterable[Service]) -> None:
         for service in services:
             service.start()
 
@@ -221,12 +221,12 @@ class Engine:
             self._token_secret = self._secret()  # it may come from a file, and this is asked for every piece of work
         return execution_key(self._token_secret, org, execution_id)
 
-    def nouns(self) -> Nouns:
+    def engine_api(self) -> EngineApi:
         """What a door sees of this engine."""
-        from holdfast.api.nouns import Nouns  # noqa: PLC0415 - an engine without doors does without
+        from holdfast.server.engine_api import EngineApi  # noqa: PLC0415 - an engine without doors does without
 
         local = self._local
-        return Nouns(
+        return EngineApi(
             executions=local.executions,
             messages=local.messages,
             tasks=local.tasks,
@@ -264,11 +264,11 @@ class Engine:
         """Start a workflow; its execution id."""
         return (await self.client.start_workflow(workflow, input, workflow_id=workflow_id)).id
 
-    async def send_event(self, key: str, data: Any = None) -> Published:
+    async def send_event(self, key: str, data: Any = None) -> PublishResult:
         """Publish an event to whoever waits for its key, and to those who will look back."""
         return await self.client.publish_event(key, data)
 
-    async def query_status(self, workflow_execution_id: str) -> Status | None:
+    async def query_status(self, workflow_execution_id: str) -> WorkflowStatus | None:
         """The status, or None if there is no such execution."""
         try:
             return await self.client.workflow(workflow_execution_id).status()
@@ -337,7 +337,7 @@ class RemoteWorker:
             self.config,
             self._workers.now,
             secret=b"",
-            make_host=_RemoteHost,
+            make_host=_RemoteRuntime,
         )
         if telemetry is not None and telemetry.traces:
             self.worker.trace(Tracing(telemetry.trace_ratio))
@@ -354,7 +354,7 @@ class RemoteWorker:
         return self._workers.connected
 
     async def __aenter__(self) -> Self:
-        await self.start_up()
+        await self.open()
         return self
 
     async def __aexit__(
@@ -370,7 +370,7 @@ class RemoteWorker:
         """Take work again."""
         await self._workers.pause(False)
 
-    async def start_up(self) -> None:
+    async def open(self) -> None:
         """Open a session: waits for a server that is not there yet."""
         if self._running:
             return
@@ -390,7 +390,7 @@ class RemoteWorker:
             gc.set_threshold(*self._gc_thresholds)
 
 
-class _RemoteHost(Host):
+class _RemoteRuntime(WorkerRuntime):
     """The secret stays with the server: keys for the tokens of executions come with the work. So does the org."""
 
     @property
@@ -446,7 +446,7 @@ class Server:
         return self._api.url
 
     async def __aenter__(self) -> Self:
-        await self.start_up()
+        await self.open()
         return self
 
     async def __aexit__(
@@ -454,24 +454,24 @@ class Server:
     ) -> None:
         await self.shutdown()
 
-    async def start_up(self) -> None:
+    async def open(self) -> None:
         """Start the engine, then open the doors. If a door does not open, the engine is stopped again."""
         if self._api is not None:
             return
         api_server = _api_server()
-        await self.engine.start_up()
+        await self.engine.open()
         try:
-            others = () if self.config.grpc_port is None else (self._grpc_door,)
-            api: ApiServer = api_server(self.engine.nouns(), self.config, self._auth, others)
+            others = () if self.config.grpc_port is None else (self._grpc_listener,)
+            api: ApiServer = api_server(self.engine.engine_api(), self.config, self._auth, others)
             await api.start()
         except BaseException:
             await self.engine.shutdown()
             raise
         self._api = api
 
-    def _grpc_door(self, guard: Authenticator) -> GrpcServer:
-        from holdfast.api.grpc.server import GrpcServer  # noqa: PLC0415 - what it needs is an extra
-        from holdfast.api.grpc.settings import GrpcSettings  # noqa: PLC0415
+    def _grpc_listener(self, guard: Authenticator) -> GrpcServer:
+        from holdfast.server.grpc.server import GrpcServer  # noqa: PLC0415 - what it needs is an extra
+        from holdfast.server.grpc.settings import GrpcSettings  # noqa: PLC0415
 
         config = self.config
         settings = GrpcSettings(
@@ -483,7 +483,7 @@ class Server:
             max_metadata_bytes=config.header_bytes,
             common=config,
         )
-        self.grpc = GrpcServer(self.engine.nouns(), guard, settings, token_key=self.engine.token_key)
+        self.grpc = GrpcServer(self.engine.engine_api(), guard, settings, token_key=self.engine.token_key)
         return self.grpc
 
     async def shutdown(self) -> None:
@@ -507,7 +507,7 @@ def _pem(path: str | None) -> bytes | None:
 
 def _api_server() -> type[ApiServer]:
     try:
-        from holdfast.api.server import ApiServer  # noqa: PLC0415 - what it needs is an extra
+        from holdfast.server.api_server import ApiServer  # noqa: PLC0415 - what it needs is an extra
     except ModuleNotFoundError as error:
         raise InvalidServer(f"{error.name} is not installed: pip install 'holdfast[server]'") from error
     return ApiServer

@@ -27,7 +27,7 @@ class StoreConfig:
     """How the database is used. `synchronous="normal"` may lose the last second on power loss, never on a crash.
 
     `migrate=False`: the schema is brought up to date by `holdfast migrate` alone. What follows it is about PostgreSQL.
-    `hints=False` is for transaction poolers, which keep nothing of a session: no LISTEN, no prepared statements.
+    `notify=False` is for transaction poolers, which keep nothing of a session: no LISTEN, no prepared statements.
     `require_sync=True` refuses a server that may lose answered calls in a crash or a failover, instead of warning.
     """
 
@@ -37,7 +37,7 @@ class StoreConfig:
     readers: int = 2
     batch_size: int = 2_000
     migrate: bool = True
-    hints: bool = True
+    notify: bool = True
     connect_timeout_s: float = 10.0
     statement_timeout_s: float = 30.0
     require_sync: bool = False
@@ -130,8 +130,8 @@ class EngineConfig:
     worker: WorkerConfig = field(default_factory=WorkerConfig)
     telemetry: TelemetryConfig = field(default_factory=TelemetryConfig)
     timer_resolution_s: float = 0.005
-    poll_s: float = 0.25
-    hint_poll_s: float = 0.02
+    poll_max_s: float = 0.25
+    poll_min_s: float = 0.02
     crash_attempts: int = 5
     stuck_retry_s: float = 300.0
     secret_key: str | None = field(default=None, repr=False)

@@ -11,10 +11,10 @@ import signal
 from typing import Any
 
 from holdfast import ServerConfig, WorkerConfig
-from holdfast.api.grpc.settings import GrpcSettings
 from holdfast.assembly import RemoteWorker
+from holdfast.server.grpc.settings import GrpcSettings
 from tests.faults import app
-from tests.grpc_door import open_server
+from tests.grpc_server import open_server
 
 
 async def serve(options: dict[str, Any]) -> None:

@@ -14,9 +14,9 @@ import pytest
 
 from holdfast.model import events as e
 from tests.conftest import OpenEngine, until
+from tests.database_access import Reader
 from tests.faults.conftest import Spawn, lines, sound_records
 from tests.faults.waiting import write_waiting
-from tests.looking import Reader
 
 CROWD = 100_000
 KILLS = 10

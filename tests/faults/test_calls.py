@@ -49,7 +49,7 @@ async def test_killed_between_acceptance_and_completion(
     await handle.signal("close")
     assert 7 == await handle.result(timeout=20)
     (record,) = await sound_records(database_url)
-    check_whole(calls_app.Account, record.history, record.head.id)
+    check_whole(calls_app.Account, record.history, record.execution_row.id)
 
 
 async def test_many_updates_and_kills_at_random(engine: OpenEngine, spawn: Spawn, folder: Path, database_url: str):
@@ -91,4 +91,4 @@ async def test_many_updates_and_kills_at_random(engine: OpenEngine, spawn: Spawn
     assert list(amounts) == [totals[balance] for balance in balances]
     assert all(earlier == entries[: len(earlier)] for earlier in seen)
     (record,) = await sound_records(database_url)
-    check_whole(calls_app.Account, record.history, record.head.id)
+    check_whole(calls_app.Account, record.history, record.execution_row.id)

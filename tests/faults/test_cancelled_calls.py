@@ -81,7 +81,7 @@ async def running(engine: OpenEngine) -> Engine:
 async def check_in_order(running: Engine) -> None:
     """Nothing is left open or waited for, and calls of every kind work."""
     client = running.client
-    assert [] == running._local.outcomes.awaited
+    assert [] == running._local.result_waiters.awaited
     probe = await asyncio.wait_for(client.start_workflow("collect", 1), 5)
     await asyncio.wait_for(probe.signal("item", "probe"), 5)
     assert ["probe"] == await probe.result(timeout=5)
@@ -131,7 +131,7 @@ async def test_cancelled_call_asked_again_has_its_effect_once(
 
     records = await sound_records(database_url)
     if call is not signal:
-        assert sorted(["open", *keys]) == sorted(record.head.workflow_id for record in records)
+        assert sorted(["open", *keys]) == sorted(record.execution_row.workflow_id for record in records)
     if call is not start:
         assert len(keys) == len(signals_of(records)) == len(set(signals_of(records)))
 
@@ -145,9 +145,9 @@ async def test_cancelled_signal_with_start_never_starts_without_its_signal(
         await cut_off(signal_with_start(running.client, key), turns)
     await check_in_order(running)
 
-    records = {record.head.workflow_id: record for record in await sound_records(database_url)}
+    records = {record.execution_row.workflow_id: record for record in await sound_records(database_url)}
     found = [records[key] for key in keys if key in records]
-    assert [1] * len(found) == [record.head.signal_count for record in found]
+    assert [1] * len(found) == [record.execution_row.signal_count for record in found]
     for key in keys:
         if key not in records:
             with pytest.raises(ExecutionNotFound):

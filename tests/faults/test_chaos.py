@@ -19,7 +19,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from holdfast import Engine, Status
+from holdfast import Engine, WorkflowStatus
 from holdfast.frontends.python.definitions import Registry
 from holdfast.model.events import encode_body
 from holdfast.model.executions import Execution
@@ -231,12 +231,14 @@ class _Rest:
             records = await read_again(self._engine.storage, self._known)
             self._outcome.found += check(records, at_rest=True)
             self.read.append(records)
-            self.open_runs += sum(record.head.is_open for record in records)
-            waiting = [record.head for record in records if record.head.status is Status.WAITING]
+            self.open_runs += sum(record.execution_row.is_open for record in records)
+            waiting = [
+                record.execution_row for record in records if record.execution_row.status is WorkflowStatus.WAITING
+            ]
             if not waiting:
                 return
-            for head in waiting:
-                await _give(self._giver, head)
+            for execution_row in waiting:
+                await _give(self._giver, execution_row)
         self._outcome.blame("I16", f"not done after {ROUNDS} rounds")
 
 
@@ -255,14 +257,14 @@ async def _moving(url: str) -> list[str]:
         await connection.close()
 
 
-async def _give(giver: Caller, head: Execution) -> None:
-    for wait in head.waiting_for:
+async def _give(giver: Caller, execution_row: Execution) -> None:
+    for wait in execution_row.waiting_for:
         match wait.kind:
             case "signal":
                 value = "end" if wait.name == "item" else "given"
-                await giver.give("signal", execution_id=head.id, name=wait.name, value=value)
+                await giver.give("signal", execution_id=execution_row.id, name=wait.name, value=value)
             case "promise":
-                await giver.give("settle one", promise_id=f"{head.id}:{wait.name}", value="given")
+                await giver.give("settle one", promise_id=f"{execution_row.id}:{wait.name}", value="given")
             case "event":
                 await giver.give("publish", name=wait.name, value="given")
             case "message":
@@ -332,12 +334,12 @@ def _show(folder: Path, found: Sequence[Violation], records: Sequence[Record]) -
     """The violations, and the histories of the first executions they name."""
     for violation in found[:50]:
         print(violation)
-    by_id = {record.head.id: record for record in records}
+    by_id = {record.execution_row.id: record for record in records}
     named = list(dict.fromkeys(violation.execution_id for violation in found if violation.execution_id in by_id))
     for key in named:
         record = by_id[key]
         (folder / f"{key}.json").write_text(export_history(record.history, execution_id=key))
     for key in named[:SHOWN]:
-        print(by_id[key].head)
+        print(by_id[key].execution_row)
         for event in by_id[key].history:
             print(f"  {event.seq} {event.at} {event.type} {encode_body(event.body).decode()}"[:300])

@@ -15,7 +15,7 @@ import pytest
 
 from holdfast import Engine, EngineConfig, StoreConfig, TaskContext, WorkerConfig, WorkflowContext, task, workflow
 from holdfast.errors import AccessDenied, OutcomeUnknown, StorageBusy
-from holdfast.services.clockwork import Clockwork
+from holdfast.services.due_work import DueWorkService
 from tests.conftest import until
 
 IMPATIENT = EngineConfig(
@@ -103,7 +103,7 @@ async def test_work_done_meanwhile_is_recorded_and_timers_fire(postgres_url, cap
         await guest.turn_away()
         for gate in GATES.values():
             gate.set()
-        await until(lambda: _said(caplog, "holdfast-clockwork waits"))
+        await until(lambda: _said(caplog, "holdfast-due-work waits"))
         await until(lambda: _said(caplog, "wait for the database"))
         await guest.let_in()
 
@@ -118,19 +118,19 @@ def _said(caplog: pytest.LogCaptureFixture, text: str) -> bool:
 
 
 @pytest.mark.parametrize("error", [OutcomeUnknown("nobody has answered"), RuntimeError("a bug")])
-async def test_a_service_goes_on_after_whatever_happens_to_it(postgres_url, monkeypatch, error):
+async def test_a_service_continues_after_whatever_happens_to_it(postgres_url, monkeypatch, error):
     """Also after what nobody has thought of: a node whose timers do not fire is worse than one that is down."""
     broken = 2
-    once: Callable[[Clockwork], Any] = Clockwork.once
+    once: Callable[[DueWorkService], Any] = DueWorkService.once
 
-    async def breaks_twice(self: Clockwork) -> None:
+    async def breaks_twice(self: DueWorkService) -> None:
         nonlocal broken
         if broken:
             broken -= 1
             raise error
         await once(self)
 
-    monkeypatch.setattr(Clockwork, "once", breaks_twice)
+    monkeypatch.setattr(DueWorkService, "once", breaks_twice)
     async with Engine(postgres_url, workflows=[nap], config=IMPATIENT) as engine:
         assert "woke" == await (await engine.client.start_workflow(nap, 0.1)).result(timeout=60)
     assert 0 == broken

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Engine, EngineConfig, Status, WorkerConfig
+from holdfast import Engine, EngineConfig, WorkerConfig, WorkflowStatus
 from holdfast.model import events as e
 from tests.conftest import OpenEngine, until
 from tests.faults.conftest import Process, Spawn, lines, sound_records
@@ -16,25 +16,25 @@ from tests.faults.conftest import Process, Spawn, lines, sound_records
 OLD, NEW = {"HOLDFAST_FAULTS_CODE": "old"}, {"HOLDFAST_FAULTS_CODE": "new"}
 
 
-async def has_status(engine: Engine, execution_id: str, status: Status) -> bool:
+async def has_status(engine: Engine, execution_id: str, status: WorkflowStatus) -> bool:
     return await engine.client.workflow(execution_id).status() is status
 
 
 @pytest.mark.slow
-async def test_changed_workflow_is_stuck_and_goes_on_with_its_own_code(
+async def test_changed_workflow_is_stuck_and_continues_with_its_own_code(
     engine: OpenEngine, spawn: Spawn, folder: Path, database_url: str
 ):
     """Other moves than recorded: stuck with both sides and both lines, then finished by a worker with the old code."""
     api = await engine()
     old = await spawn("work", env=OLD)
     handle = await api.client.start_workflow("changing", "key", workflow_id="one")
-    await until(lambda: has_status(api, handle.id, Status.WAITING))
+    await until(lambda: has_status(api, handle.id, WorkflowStatus.WAITING))
     await until(lambda: lines(folder, "ledger"))
     assert 0 == await old.stop()
 
     new = await spawn("work", env=NEW)
     await handle.signal("word", "last")
-    await until(lambda: has_status(api, handle.id, Status.STUCK))
+    await until(lambda: has_status(api, handle.id, WorkflowStatus.STUCK))
 
     history = await handle.history()
     (scheduled,) = [event for event in history if isinstance(event.body, e.TaskScheduled)]
@@ -64,14 +64,14 @@ async def test_signals_reach_a_stuck_execution(engine: OpenEngine, spawn: Spawn,
     api = await engine()
     old = await spawn("work", env=OLD)
     handle = await api.client.start_workflow("changing", "key", workflow_id="one")
-    await until(lambda: has_status(api, handle.id, Status.WAITING))
+    await until(lambda: has_status(api, handle.id, WorkflowStatus.WAITING))
     assert 0 == await old.stop()
     new = await spawn("work", env=NEW)
     await handle.signal("word", "first")
-    await until(lambda: has_status(api, handle.id, Status.STUCK))
+    await until(lambda: has_status(api, handle.id, WorkflowStatus.STUCK))
 
     answer = await handle.signal("word", "second")
-    assert await has_status(api, handle.id, Status.STUCK)
+    assert await has_status(api, handle.id, WorkflowStatus.STUCK)
     assert 0 == await new.stop()
     await spawn("work", env=OLD)
 
@@ -119,7 +119,7 @@ async def test_poisonous_workflow_is_parked_and_others_finish(
     await until(lambda: lines(folder, "poisoned"))
     others = [await api.client.start_workflow(kind, f"{kind}-{n}") for n in range(5) for kind in ("steps", "chores")]
 
-    await until(lambda: has_status(api, poisonous.id, Status.STUCK), timeout=40)
+    await until(lambda: has_status(api, poisonous.id, WorkflowStatus.STUCK), timeout=40)
     for handle in others:
         await handle.result(timeout=20)
 
@@ -145,7 +145,7 @@ async def test_neighbours_of_a_poisonous_workflow_are_not_parked_with_it(
     poisonous = await api.client.start_workflow("poison", "cure", workflow_id="poison")
     supervisor = Supervisor(spawn)
 
-    await until(lambda: has_status(api, poisonous.id, Status.STUCK), timeout=40)
+    await until(lambda: has_status(api, poisonous.id, WorkflowStatus.STUCK), timeout=40)
     for handle in slow:
         await handle.result(timeout=20)
 

@@ -188,7 +188,7 @@ async def test_file_that_may_not_grow(engine: OpenEngine, spawn: Spawn, folder: 
     assert ["full", "readable", "resumed", "done"] == answers
     assert 0 == await process.ended()
     (record,) = await sound_records(f"sqlite:///{database}")
-    assert State.COMPLETED is record.head.state
+    assert State.COMPLETED is record.execution_row.state
     signals = [
         (event.seq, event.body.signal_value) for event in record.history if isinstance(event.body, e.SignalReceived)
     ]

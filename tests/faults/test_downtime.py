@@ -11,9 +11,9 @@ from holdfast import Engine
 from holdfast.model import events as e
 from holdfast.model.executions import State
 from tests.conftest import QUICK, OpenEngine, until
+from tests.database_access import locked
 from tests.faults import app
 from tests.faults.conftest import Spawn, read_all, sound_records
-from tests.looking import locked
 from verification.invariants import Record
 
 
@@ -45,12 +45,12 @@ async def test_timers_due_during_downtime_fire_once_after_restart(engine: OpenEn
 
     second = await engine(workflows=app.WORKFLOWS, config=QUICK, clock=clock)
     for record in records:
-        if record.head.id != later.id:
-            assert "awake" == await second.client.workflow(record.head.id).result(timeout=10)
+        if record.execution_row.id != later.id:
+            assert "awake" == await second.client.workflow(record.execution_row.id).result(timeout=10)
 
     records = await sound_records(database_url)
-    assert {record.head.id: int(record.head.id != later.id) for record in records} == {
-        record.head.id: fired(record) for record in records
+    assert {record.execution_row.id: int(record.execution_row.id != later.id) for record in records} == {
+        record.execution_row.id: fired(record) for record in records
     }
 
 
@@ -85,7 +85,7 @@ async def test_timers_that_several_passes_see_at_once_fire_once(engine: OpenEngi
 
     async with locked(database_url):
         # While the first operation waits for the lock, the passes gather behind it and become one transaction.
-        first_in_line = local.upkeep.forget()
+        first_in_line = local.upkeep.prune()
         await until(lambda: not local.queue._waiting)
         gathered = [local.upkeep.run_due() for _ in range(5)]
     await first_in_line
@@ -106,7 +106,7 @@ async def test_timers_of_a_killed_process_fire_once_after_restart(
     handles = [await api.client.start_workflow("naps_once", 0.5) for _ in range(20)]
     await api.shutdown()
     await worker.kill()
-    assert [State.OPEN] * 20 == [record.head.state for record in await sound_records(database_url)]
+    assert [State.OPEN] * 20 == [record.execution_row.state for record in await sound_records(database_url)]
 
     await spawn("work", worker={"lease_s": 0.5})
     api = await engine()

@@ -60,6 +60,6 @@ async def test_events_survive_kills_of_publisher_and_receivers(
         shared += got[:-1]
     assert everything == sorted(shared)
     records = await sound_records(database_url)
-    begun: list[Any] = [record.history[0].body for record in records if record.head.kind == "started"]
+    begun: list[Any] = [record.history[0].body for record in records if record.execution_row.kind == "started"]
     assert everything == sorted(int(bytes(body.input)) for body in begun)
     assert len(begun) == len({body.event_id for body in begun})

@@ -163,7 +163,7 @@ def _node(url: str) -> Engine:
 
 
 @pytest.mark.parametrize("waited_for", [True, False], ids=["synchronous", "asynchronous"])
-async def test_nodes_go_on_with_the_standby(pair, record_property, waited_for):
+async def test_nodes_continue_with_the_standby(pair, record_property, waited_for):
     if waited_for:
         await pair.wait_for_standby()
     async with _node(pair.url) as one, _node(pair.url) as two:

@@ -54,7 +54,7 @@ async def test_nothing_is_lost_when_the_process_is_killed_again_and_again(
 
     records = await sound_records(database_url)
     assert [] == check_growth(before, records)
-    assert [State.COMPLETED] * COUNT == [record.head.state for record in records]
+    assert [State.COMPLETED] * COUNT == [record.execution_row.state for record in records]
     assert [] == not_as_acknowledged(records, [*lines(folder, "acknowledged"), *lines(folder, "repeated")])
     assert [] == not_as_it_happened(records, lines(folder, "ledger"))
 
@@ -146,20 +146,20 @@ async def test_workers_killed_and_suspended_at_random_lose_nothing(
         raise AssertionError(await unfinished(api)) from None
 
     records = await sound_records(database_url)
-    assert [State.COMPLETED] * len(handles) == [record.head.state for record in records]
+    assert [State.COMPLETED] * len(handles) == [record.execution_row.state for record in records]
     assert [] == not_as_it_happened(records, lines(folder, "ledger"))
 
 
 async def unfinished(api: Engine) -> str:
     """What is still open, who holds it, and whether anybody was told that the rest is over."""
-    heads = [record.head for record in await read(api.storage)]
+    execution_rows = [record.execution_row for record in await read(api.storage)]
     still_open = [
-        f"{head.workflow_id} {head.status} seq {head.last_seq} seen {head.seen_seq} epoch {head.epoch} crashes "
-        f"{head.crashes} ready {head.ready} waits {head.waiting_for}"
-        for head in heads
-        if head.is_open
+        f"{execution_row.workflow_id} {execution_row.status} seq {execution_row.last_seq} seen {execution_row.seen_seq} epoch {execution_row.epoch} crashes "
+        f"{execution_row.crashes} ready {execution_row.ready} waits {execution_row.waiting_for}"
+        for execution_row in execution_rows
+        if execution_row.is_open
     ]
-    return f"{len(still_open)} of {len(heads)} are open:\n" + "\n".join(still_open)
+    return f"{len(still_open)} of {len(execution_rows)} are open:\n" + "\n".join(still_open)
 
 
 def answers(folder: Path) -> int:
@@ -175,11 +175,11 @@ async def more_answers(folder: Path, count: int) -> None:
 
 def not_as_acknowledged(records: Sequence[Record], acknowledged: Sequence[list[Any]]) -> list[str]:
     """Answers that the database does not bear out."""
-    by_id = {record.head.id: record for record in records}
+    by_id = {record.execution_row.id: record for record in records}
     wrong = []
     for what, key, _, execution_id, *rest in acknowledged:
         record = by_id.get(execution_id)
-        if record is None or record.head.workflow_id != key:
+        if record is None or record.execution_row.workflow_id != key:
             wrong.append(f"{what} {key}: no such execution {execution_id}")
         elif what == "signal" and (rest[0] > len(record.history) or _signal(record.history[rest[0] - 1]) != rest[1]):
             wrong.append(f"signal {key}: {rest[1]!r} is not number {rest[0]}")
@@ -205,7 +205,7 @@ def not_as_it_happened(records: Sequence[Record], ledger: Sequence[list[Any]]) -
         returned[tuple(words)].add(value)
     wrong = []
     for record in records:
-        key = record.head.workflow_id
+        key = record.execution_row.workflow_id
         for event in record.history:
             match event.body:
                 case e.StepCompleted(name=name, result=result):

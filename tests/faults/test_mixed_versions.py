@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 import pytest
 
-from holdfast import Client, Status, WorkflowHandle
+from holdfast import Client, WorkflowHandle, WorkflowStatus
 from holdfast.model import events as e
 from tests.conftest import STORE, OpenEngine, until
 from tests.earlier_version import NOW, Tree, may_return, with_one_more_migration
@@ -184,7 +184,7 @@ async def all_wait(client: Client, folder: Path, notes: int) -> None:
 async def is_waiting(handle: WorkflowHandle) -> bool:
     history = [event.body for event in await handle.history()]
     child_has_ended = any(isinstance(body, e.ChildCompleted) for body in history)
-    return child_has_ended and await handle.status() is Status.WAITING
+    return child_has_ended and await handle.status() is WorkflowStatus.WAITING
 
 
 async def end_journeys(client: Client, folder: Path) -> None:
@@ -291,19 +291,19 @@ async def test_versions_come_and_go_under_load(
 ):
     """Two servers and two workers, one of each version: one after another is killed or stopped, and is of the other
     version when it comes back."""
-    doors = [{"port": free_port(), "grpc_port": free_port()} for _ in BOTH]
-    way = "grpc://" + ",".join(f"127.0.0.1:{door['grpc_port']}" for door in doors)
+    apis = [{"port": free_port(), "grpc_port": free_port()} for _ in BOTH]
+    way = "grpc://" + ",".join(f"127.0.0.1:{api['grpc_port']}" for api in apis)
     back = "earlier" if may_return(trees["earlier"], NOW, STORE) else "now"
-    servers = [await run(tree, "serve", **door) for tree, door in zip(BOTH, doors, strict=True)]
+    servers = [await run(tree, "serve", **api) for tree, api in zip(BOTH, apis, strict=True)]
     workers = await asyncio.gather(*(run(tree, "work", server=way, worker=SHORT) for tree in BOTH))
     load = Load((await engine(url=fresh_url)).client)
 
     await servers[0].process.kill()
-    servers[0] = await run("now", "serve", **doors[0])
+    servers[0] = await run("now", "serve", **apis[0])
     await workers[1].process.kill()
     workers[1] = await run("earlier", "work", server=way, worker=SHORT)
     assert 0 == await servers[1].process.stop()
-    servers[1] = await run(back, "serve", **doors[1])
+    servers[1] = await run(back, "serve", **apis[1])
     assert 0 == await workers[0].process.stop()
     workers[0] = await run("now", "work", server=way, worker=SHORT)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast.engine.rules import messages
-from holdfast.engine.rules.workspace import Workspace
+from holdfast.engine.rules.unit_of_work import UnitOfWork
 from holdfast.engine.turns.complete import Complete
 from holdfast.errors import InvalidRequest
 from verification import mutants
@@ -66,11 +66,11 @@ def test_what_a_history_must_be_is_broken_by_somebody() -> None:
 
 def test_a_mutant_is_gone_after_its_block() -> None:
     """Even if the block ends in an error: what was patched is what it was."""
-    before = (Complete.decide, Workspace.task, Workspace.append, messages._look_back)
+    before = (Complete.decide, UnitOfWork.task, UnitOfWork.append, messages._look_back)
     for name in mutants.names():
         with pytest.raises(KeyError), planted(name):
             raise KeyError
-    assert (Complete.decide, Workspace.task, Workspace.append, messages._look_back) == before
+    assert (Complete.decide, UnitOfWork.task, UnitOfWork.append, messages._look_back) == before
 
 
 def test_an_unknown_mutant_is_refused() -> None:

@@ -95,7 +95,7 @@ async def test_settled_and_completed_once_across_kills(
     for record in await sound_records(database_url):
         types = [event.type for event in record.history]
         assert (1, 1) == (types.count("PROMISE_RESOLVED"), types.count("TASK_COMPLETED"))
-        check_whole(promises_app.order, record.history, record.head.id)
+        check_whole(promises_app.order, record.history, record.execution_row.id)
 
 
 async def test_a_deferred_task_outlives_every_process(

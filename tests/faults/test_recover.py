@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from holdfast import Status, WorkflowContext, WorkflowHandle, workflow
+from holdfast import WorkflowContext, WorkflowHandle, WorkflowStatus, workflow
 from holdfast.model import events as e
 from tests.conftest import QUICK, OpenEngine, until
+from tests.database_access import change
 from tests.faults import app
 from tests.faults.conftest import lines, read_all, sound_records
-from tests.looking import change
 from verification.invariants import check
 
 
@@ -19,12 +19,12 @@ async def _blocked(ctx: WorkflowContext) -> None:
     await asyncio.get_running_loop().create_future()
 
 
-async def _is(handle: WorkflowHandle, status: Status) -> bool:
+async def _is(handle: WorkflowHandle, status: WorkflowStatus) -> bool:
     return await handle.status() is status
 
 
 async def _all_waiting(handles: list[WorkflowHandle]) -> bool:
-    return all([await _is(handle, Status.WAITING) for handle in handles])
+    return all([await _is(handle, WorkflowStatus.WAITING) for handle in handles])
 
 
 async def delete(database_url: str, table: str) -> int:
@@ -53,7 +53,7 @@ async def test_deleted_timer_counts_as_fired(engine: OpenEngine, folder: Path, d
     """An execution that waits for a timer without a row goes on as if it had fired."""
     running = await engine(workflows=app.WORKFLOWS, config=QUICK)
     handle = await running.client.start_workflow(app.naps_once, 3600)
-    await until(lambda: _is(handle, Status.WAITING))
+    await until(lambda: _is(handle, WorkflowStatus.WAITING))
     assert 1 == await delete(database_url, "timers")
     assert [("I16", "waits for timer 1, which has no row")] == [
         (violation.invariant, violation.text) for violation in check(await read_all(database_url))
@@ -73,7 +73,7 @@ async def test_deleted_task_is_put_back(engine: OpenEngine, folder: Path, databa
     (folder / "gate").touch()
     running = await engine(workflows=app.WORKFLOWS, config=QUICK)
     handle = await running.client.start_workflow(app.long_chore, "gate", workflow_id="one")
-    await until(lambda: _is(handle, Status.WAITING))
+    await until(lambda: _is(handle, WorkflowStatus.WAITING))
     assert 1 == await delete(database_url, "tasks")
 
     report = await running.recover()
@@ -148,7 +148,7 @@ async def test_report_names_the_stuck(engine: OpenEngine, folder: Path, database
     """Executions that only new code or a person can help are listed."""
     running = await engine(workflows=[_blocked], config=QUICK)
     handle = await running.client.start_workflow(_blocked)
-    await until(lambda: _is(handle, Status.STUCK))
+    await until(lambda: _is(handle, WorkflowStatus.STUCK))
 
     assert (handle.id,) == (await running.recover()).stuck
 
@@ -157,7 +157,7 @@ async def test_recovery_is_for_the_org_of_the_engine(engine: OpenEngine, folder:
     """Another org's executions are neither counted nor mended."""
     ours = await engine(workflows=app.WORKFLOWS, config=QUICK, org="ours")
     handle = await ours.client.start_workflow(app.naps_once, 3600)
-    await until(lambda: _is(handle, Status.WAITING))
+    await until(lambda: _is(handle, WorkflowStatus.WAITING))
     await delete(database_url, "timers")
     theirs = await engine(config=QUICK, org="theirs")
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from holdfast import Engine, Status, WorkflowContext, WorkflowHandle, errors, workflow
+from holdfast import Engine, WorkflowContext, WorkflowHandle, WorkflowStatus, errors, workflow
 from tests.conftest import OpenEngine, until
+from tests.database_access import change
 from tests.faults.conftest import read_all, sound_records
-from tests.looking import change
 from verification.invariants import check
 
 
@@ -61,7 +61,7 @@ async def at_rest(opened: Engine, kind: Any) -> WorkflowHandle:
     handle = await opened.client.start_workflow(kind)
 
     async def waiting() -> bool:
-        return await handle.status() is Status.WAITING
+        return await handle.status() is WorkflowStatus.WAITING
 
     await until(waiting)
     return handle

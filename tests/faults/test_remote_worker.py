@@ -19,7 +19,7 @@ from holdfast.model import events as e
 from tests.conftest import OpenEngine, until
 from tests.faults.app import KINDS, listens
 from tests.faults.conftest import Process, Spawn, lines, sound_records, value_of
-from tests.grpc_door import open_server
+from tests.grpc_server import open_server
 from tests.tcp_proxy import TcpProxy
 
 REMOTE = "tests.faults.remote_app"

@@ -88,11 +88,11 @@ async def test_killed_in_the_middle_of_work_or_of_compensation(
     assert undone(record) == booked(record)[::-1]
     if what == "undo" or end == "failure":
         assert list(saga_app.PLACES) == [number[0] for number in booked(record)]
-    assert (State.CANCELLED if cancelled else State.FAILED) == record.head.state
+    assert (State.CANCELLED if cancelled else State.FAILED) == record.execution_row.state
     ledger = [(line[0], line[1]) for line in lines(folder, "ledger")]
     assert {("undo", number) for number in undone(record)} <= set(ledger)
     assert {("book", number) for number in booked(record)} <= set(ledger)
-    check_whole(saga_app.trip, record.history, record.head.id)
+    check_whole(saga_app.trip, record.history, record.execution_row.id)
 
 
 async def test_sagas_cancelled_and_killed_at_random(engine: OpenEngine, spawn: Spawn, folder: Path, database_url: str):
@@ -116,5 +116,5 @@ async def test_sagas_cancelled_and_killed_at_random(engine: OpenEngine, spawn: S
         await until(lambda: closed(handle), timeout=60)  # noqa: B023
 
     records = await sound_records(database_url)
-    assert {State.FAILED, State.CANCELLED} == {record.head.state for record in records}
-    assert [] == [record.head.id for record in records if undone(record) != booked(record)[::-1]]
+    assert {State.FAILED, State.CANCELLED} == {record.execution_row.state for record in records}
+    assert [] == [record.execution_row.id for record in records if undone(record) != booked(record)[::-1]]

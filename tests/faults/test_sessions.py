@@ -9,9 +9,9 @@ import pytest
 from holdfast import Engine, EngineConfig, StoreConfig, WorkerConfig
 from holdfast.model.executions import State
 from tests.conftest import OpenEngine, until
+from tests.database_access import change
 from tests.faults import app
 from tests.faults.conftest import lines, sound_records
-from tests.looking import change
 
 CONFIG = EngineConfig(
     store=StoreConfig(synchronous="normal"), worker=WorkerConfig(lease_s=0.6, shutdown_grace_s=0.2), crash_attempts=50
@@ -37,7 +37,7 @@ async def next_session(engine: Engine, database_url: str) -> None:
     await until(replaced)
 
 
-async def test_worker_goes_on_after_its_session_expired(engine: OpenEngine, database_url: str, folder: Path):
+async def test_worker_continues_after_its_session_expired(engine: OpenEngine, database_url: str, folder: Path):
     """Work that comes after the expiry is done, not given to the session that is gone."""
     running = await engine(workflows=app.WORKFLOWS, tasks=app.TASKS, config=CONFIG)
     await next_session(running, database_url)
@@ -66,7 +66,7 @@ async def test_work_in_progress_is_done_after_its_session_expired(engine: OpenEn
     results = [await step.result(timeout=10), await chore.result(timeout=10)]
     assert set(results) <= {line[-1] for line in lines(folder, "ledger")}
     records = await sound_records(database_url)
-    assert [State.COMPLETED] * 3 == [record.head.state for record in records]
+    assert [State.COMPLETED] * 3 == [record.execution_row.state for record in records]
 
 
 @pytest.mark.slow

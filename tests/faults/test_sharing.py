@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import Status
+from holdfast import WorkflowStatus
 from holdfast.errors import ExecutionClosed, UnknownWorkflowKind
 from tests.conftest import OpenEngine, until
 from tests.faults.conftest import Spawn, lines, sound_records
@@ -56,7 +56,7 @@ async def test_signal_from_elsewhere_is_noticed_while_a_step_runs(
     await handle.signal("word", "hello")
 
     await until(lambda: [line for line in lines(folder, "ledger") if line[:2] == ["heard", "hello"]])
-    assert await handle.status() is Status.RUNNING
+    assert await handle.status() is WorkflowStatus.RUNNING
     (folder / "gate").touch()
     assert "hello" == (await handle.result(timeout=20))[0]
     await sound_records(database_url)
@@ -72,7 +72,7 @@ async def test_signal_from_elsewhere_is_noticed_by_a_waiting_execution(
     handle = await api.client.start_workflow("listens", "key", workflow_id="one")
 
     async def waiting() -> bool:
-        return await handle.status() is Status.WAITING
+        return await handle.status() is WorkflowStatus.WAITING
 
     await until(waiting)
     await handle.signal("word", "one")
@@ -101,7 +101,10 @@ async def test_cancel_and_terminate_from_elsewhere_reach_the_worker(
     assert await terminated.terminate("now")
 
     async def statuses() -> bool:
-        return [Status.CANCELLED, Status.TERMINATED] == [await cancelled.status(), await terminated.status()]
+        return [WorkflowStatus.CANCELLED, WorkflowStatus.TERMINATED] == [
+            await cancelled.status(),
+            await terminated.status(),
+        ]
 
     await until(statuses)
     (folder / "gate").touch()

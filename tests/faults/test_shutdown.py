@@ -54,7 +54,7 @@ async def test_running_task_and_step_finish_within_the_grace(engine: OpenEngine,
     assert ["STEP_COMPLETED", "TASK_COMPLETED"] == [body.TYPE for body in outcomes]
     second = await engine(workflows=app.WORKFLOWS, tasks=app.TASKS, config=config(1.0))
     for record in records:
-        await second.client.workflow(record.head.id).result(timeout=10)
+        await second.client.workflow(record.execution_row.id).result(timeout=10)
     assert 2 == len(lines(folder, "ledger")) == len(lines(folder, "begun"))
     await sound_records(database_url)
 
@@ -82,7 +82,7 @@ async def test_work_longer_than_the_grace_is_handed_over(
     (outcome,) = outcomes(record)
     assert result == value_of(outcome.result)
     assert 1 == (outcome.attempt if isinstance(outcome, e.TaskCompleted) else outcome.attempts)
-    assert 0 == record.head.crashes
+    assert 0 == record.execution_row.crashes
 
 
 async def test_queued_tasks_are_left_for_others(engine: OpenEngine, folder: Path, database_url: str):
@@ -103,7 +103,7 @@ async def test_queued_tasks_are_left_for_others(engine: OpenEngine, folder: Path
     assert [1] * 5 == [body.attempt for body in bodies if isinstance(body, e.TaskCompleted)]
 
 
-async def test_chain_of_steps_goes_on_elsewhere(engine: OpenEngine, folder: Path, database_url: str):
+async def test_chain_of_steps_continues_elsewhere(engine: OpenEngine, folder: Path, database_url: str):
     """Stopped in the middle of a chain, every step has run exactly once when the other engine has finished it."""
     length = 60
     first = await engine(workflows=app.WORKFLOWS, tasks=app.TASKS, config=config(5.0))
@@ -122,7 +122,7 @@ async def test_chain_of_steps_goes_on_elsewhere(engine: OpenEngine, folder: Path
 
 
 @pytest.mark.slow
-async def test_heartbeats_go_on_while_running_work_finishes(engine: OpenEngine, folder: Path, database_url: str):
+async def test_heartbeats_continue_while_running_work_finishes(engine: OpenEngine, folder: Path, database_url: str):
     """A grace of several leases: nobody takes over what still runs, so it runs once."""
     first = await engine(workflows=app.WORKFLOWS, tasks=app.TASKS, config=config(20.0, lease_s=0.5))
     handles = [
@@ -159,8 +159,8 @@ async def test_turns_in_progress_are_recorded_before_the_end(engine: OpenEngine,
         await second.client.workflow(handle.id).result(timeout=20)
 
     records = await sound_records(database_url)
-    assert [State.COMPLETED] * 150 == [record.head.state for record in records]
-    assert {0} == {record.head.crashes for record in records}
+    assert [State.COMPLETED] * 150 == [record.execution_row.state for record in records]
+    assert {0} == {record.execution_row.crashes for record in records}
 
 
 TOLD_TO_END: dict[str, Any] = {"worker": {"lease_s": LEASE_S, "shutdown_grace_s": 0.2}}

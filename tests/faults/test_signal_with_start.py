@@ -110,12 +110,12 @@ async def test_signals_that_race_with_the_end_are_read_or_dead_letters(
     last = await working.client.find_workflow("bag")
     await last.result(timeout=20)
 
-    records = {record.head.id: record for record in await sound_records(database_url)}
+    records = {record.execution_row.id: record for record in await sound_records(database_url)}
     accounted: list[str] = []
     for record in records.values():
         end = record.history[-1].body
         assert isinstance(end, WorkflowCompleted)
-        dead = [letter.seq for letter in await working.client.dead_letters(record.head.id)]
+        dead = [letter.seq for letter in await working.client.dead_letters(record.execution_row.id)]
         accounted += value_of(end.result)
         accounted += [sent(record, seq) for seq in dead]
     assert sorted(f"p{number}-{item}" for number in range(PROCESSES) for item in range(EACH)) == sorted(accounted)

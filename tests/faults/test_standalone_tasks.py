@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holdfast import Status
+from holdfast import WorkflowStatus
 from holdfast.model.executions import State
 from tests.conftest import WATCHFUL, OpenEngine, until
 from tests.faults import app
@@ -27,6 +27,6 @@ async def test_a_killed_worker_loses_no_task(engine: OpenEngine, spawn: Spawn, f
     results = [await handle.result(timeout=30) for handle in (*gated, *chores)]
     assert set(results) <= {line[-1] for line in lines(folder, "ledger")}
     assert [2] * 3 == [(await handle.view()).attempt for handle in gated]
-    assert [Status.COMPLETED] * (COUNT + 3) == [view.status async for view in client.iter_tasks(limit=7)]
+    assert [WorkflowStatus.COMPLETED] * (COUNT + 3) == [view.status async for view in client.iter_tasks(limit=7)]
     records = await sound_records(database_url)
-    assert [State.COMPLETED] * (COUNT + 3) == [record.head.state for record in records]
+    assert [State.COMPLETED] * (COUNT + 3) == [record.execution_row.state for record in records]

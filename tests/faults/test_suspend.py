@@ -9,8 +9,8 @@ import pytest
 from holdfast import Engine
 from holdfast.model import events as e
 from tests.conftest import OpenEngine, until
+from tests.database_access import locked
 from tests.faults.conftest import Process, Spawn, lines, sound_records, value_of
-from tests.looking import locked
 
 WORKER = {"lease_s": 1.0, "shutdown_grace_s": 2.0}
 
@@ -93,7 +93,7 @@ async def test_task_of_a_suspended_worker_is_recorded_once(
 
 
 @pytest.mark.slow
-async def test_suspended_worker_that_finds_its_session_gone_goes_on(
+async def test_suspended_worker_that_finds_its_session_gone_continues(
     engine: OpenEngine, spawn: Spawn, folder: Path, database_url: str
 ):
     """Suspended in the middle of a step and of a task, it drops both when it wakes and works under a new session."""

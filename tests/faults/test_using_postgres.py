@@ -49,8 +49,8 @@ async def signalled(url: str) -> set[str]:
     found = set()
     for record in await sound_records(url):
         signals = [event.body for event in record.history if isinstance(event.body, e.SignalReceived)]
-        assert [value_of(signal.signal_value) for signal in signals] == [record.head.workflow_id]
-        found.add(record.head.workflow_id)
+        assert [value_of(signal.signal_value) for signal in signals] == [record.execution_row.workflow_id]
+        found.add(record.execution_row.workflow_id)
     return found
 
 

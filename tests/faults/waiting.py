@@ -46,7 +46,7 @@ class _Write:
     def failed(self, error: BaseException) -> None:
         self._loop.call_soon_threadsafe(self.done.set_exception, error)
 
-    def doubted(self, error: BaseException) -> None: ...
+    def commit_in_doubt(self, error: BaseException) -> None: ...
 
     def split(self) -> Sequence[_Write]:
         return [self]
@@ -59,10 +59,10 @@ class _Source:
     def take(self) -> _Write | None:
         return self.waiting.pop(0) if self.waiting else None
 
-    def meanwhile(self, *, writing: bool) -> None:
+    def writer_idle(self, *, writing: bool) -> None:
         """Nobody has anything else to do."""
 
-    def went_back(self) -> None:
+    def data_loss_detected(self) -> None:
         """Nobody here remembers anything."""
 
     def refuse_late(self, before: float, error: Exception) -> None:

@@ -37,15 +37,15 @@ class Driven:
     def turn(self, *bodies: e.EventBody) -> TurnResult:
         """Let these events come, run a turn, and record what it asks for."""
         before = len(self.history)
-        news = [self._add(body) for body in bodies]
-        for event in news:
+        pending_events = [self._add(body) for body in bodies]
+        for event in pending_events:
             self.machine.feed(event)
         done = self.machine.turn()
         for command in done.commands:
             self._add(_recorded(command, done.up_to))
         if not self.machine.ended:
             self._add(e.TurnCompleted(up_to=done.up_to, waiting_for=self.machine.waits()))
-        self._turns.append((before, news, done.commands))
+        self._turns.append((before, pending_events, done.commands))
         return done
 
     def _add(self, body: e.EventBody) -> e.HistoryEvent:
@@ -56,10 +56,10 @@ class Driven:
 
     def check(self) -> None:
         """Rebuilt before each of its turns, the program asks for the same; rebuilt at the end, it stands there."""
-        for before, news, commands in self._turns:
+        for before, pending_events, commands in self._turns:
             machine = machine_for(self.fn)
             machine.replay(self.history[:before])
-            for event in news:
+            for event in pending_events:
                 machine.feed(event)
             assert commands == machine.turn().commands
             machine.close()

@@ -13,12 +13,12 @@ from typing import Any
 from holdfast.config import EngineConfig, StoreConfig
 from holdfast.contract.executions import StartWorkflow
 from holdfast.contract.workers import CompleteTurn, RegisterWorker
-from holdfast.engine.desk import Desk
+from holdfast.engine.dispatcher import Dispatcher
 from holdfast.engine.executions.start import Start
-from holdfast.engine.leftovers import Portions
+from holdfast.engine.group_commit import Effects, OperationBatch, OperationQueue, PendingOperation
 from holdfast.engine.operation import Operation
+from holdfast.engine.post_commit import Chunks
 from holdfast.engine.turns.complete import Complete
-from holdfast.engine.unit_of_work import Effects, Member, OperationBatch, OperationQueue
 from holdfast.engine.workers.register import Register
 from holdfast.model.commands import Command, Turn
 from holdfast.model.events import EventReceived
@@ -40,15 +40,15 @@ class Received:
 
 
 class _Nobody:
-    doubts = 0
+    peer_writes = 0
 
-    def opened(self, executions: Sequence[tuple[str, str]], doubts: int) -> None:
+    def opened(self, executions: Sequence[tuple[str, str]], peer_writes: int) -> None:
         pass
 
-    def committed(self, effects: Effects, portion: int) -> Portions:
+    def committed(self, effects: Effects, chunk: int) -> Chunks:
         yield from ()
 
-    def went_back(self) -> None:
+    def data_loss_detected(self) -> None:
         pass
 
 
@@ -62,8 +62,8 @@ class World:
 
     def __post_init__(self) -> None:
         numbers = count(1)
-        self.desk = Desk(suspect_from=self.config.suspect_from)
-        self.queue = OperationQueue(self.config, self.desk, lambda: next(numbers), _Nobody())
+        self.dispatcher = Dispatcher(suspect_from=self.config.suspect_from)
+        self.queue = OperationQueue(self.config, self.dispatcher, lambda: next(numbers), _Nobody())
         self.cache = Cache()
         self.connection = _fresh()
         worker = RegisterWorker(
@@ -77,12 +77,12 @@ class World:
             lease_s=1e6,
         )
         self.run([Register(worker)])
-        self.desk.open(worker)
-        self.desk.sessions["s"].more_turns = False
+        self.dispatcher.open(worker)
+        self.dispatcher.sessions["s"].more_turns = False
 
     def run(self, operations: Sequence[Operation[Any, Any]], *, tries: int = 1) -> list[Any]:
         """Answers and refusals. With several tries all but the last are rolled back just before the commit."""
-        members = [Member(operation, Future()) for operation in operations]
+        members = [PendingOperation(operation, Future()) for operation in operations]
         batch = OperationBatch(self.queue, members)
         for left in range(tries - 1, -1, -1):
             self.connection.execute("SAVEPOINT batch")
@@ -94,7 +94,7 @@ class World:
                 self.cache.clear()
             self.connection.execute("RELEASE batch")
         self.cache.absorb(changes)
-        batch._tally.apply()
+        batch._reservations.apply()
         for execution_id, event in changes.events:
             if isinstance(event.body, EventReceived):
                 self.received.append(Received(execution_id, event.body.wait_no, event.body.event_id))

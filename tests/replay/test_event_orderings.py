@@ -21,15 +21,15 @@ from holdfast.contract.messages import PublishEvent, RemoveEvent, ReplayDeadEven
 from holdfast.contract.workers import TurnAnswer, TurnVerdict
 from holdfast.engine.executions.terminate import Terminate
 from holdfast.engine.messages import matching
-from holdfast.engine.messages.dead_events import Exhume, Remove
+from holdfast.engine.messages.dead_events import Remove, ReplayDead
 from holdfast.engine.messages.publish import Publish
 from holdfast.engine.rules import messages
 from holdfast.engine.upkeep import run_due
-from holdfast.engine.upkeep.forget import Forget
+from holdfast.engine.upkeep.prune import Prune
 from holdfast.engine.upkeep.run_due import RunDue
 from holdfast.model import commands as c
 from holdfast.model.messages import DeadEvent
-from holdfast.model.values import Delivery
+from holdfast.model.values import DeliveryMode
 from tests.replay.event_model import FILTERS, PAYLOADS, Model, Waiting
 from tests.replay.event_world import ORG, World
 
@@ -77,7 +77,7 @@ class Story:
             org=ORG,
             key=key,
             data=raw(data),
-            delivery=Delivery(how["delivery"]),
+            delivery=DeliveryMode(how["delivery"]),
             consume=how["consume"],
             expire_after_s=how["expire_after_s"],
         )
@@ -180,7 +180,7 @@ class Story:
         return Terminate(request), lambda: self.model.close(execution)
 
     def forget(self):
-        return Forget(None), self.model.expire
+        return Prune(None), self.model.expire
 
     def remove(self):
         number = self.chance.choice([*self.model.kept, *self.model.dead, 999_999])
@@ -210,7 +210,7 @@ class Story:
             self.published[number] = (event.key, event.data, how)
             self.model.publish(number, event.key, event.data, how)
 
-        return Exhume(ReplayDeadEvent(org=ORG, event_id=event.id), dead), tell
+        return ReplayDead(ReplayDeadEvent(org=ORG, event_id=event.id), dead), tell
 
     def next_pages(self):
         return RunDue(None), lambda: None

@@ -92,7 +92,7 @@ def old_code_goes_on(program: Program, seed: int) -> World:
     world.play()
     for cut in world.cuts:
         with closing(rebuilt(world, program=program, length=cut)) as machine, suppress(ProgramError):
-            if machine.has_news:
+            if machine.has_pending_events:
                 machine.turn()
     return world
 
@@ -388,9 +388,9 @@ async def _check_records(engine: Engine, code: Any, commits: Commits) -> None:
         await until(sound, timeout=1.0)
     assert [] == [str(fault) for fault in invariants.check(records, at_rest=True)]
     for record in records:
-        if record.head.kind == "kid":
+        if record.execution_row.kind == "kid":
             continue
-        execution_id, history = record.head.id, list(record.history)
+        execution_id, history = record.execution_row.id, list(record.history)
         reset = own_reset(record)
         cuts = [cut for cut in commits.cuts(execution_id, len(history)) if reset is None or cut >= reset.seq]
         check_invariants(history)

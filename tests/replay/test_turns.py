@@ -594,7 +594,7 @@ def test_other_arguments_are_no_difference():
 
 async def test_a_changed_program_parks_its_execution(engine):
     """The running engine shows event number, both sides and both lines; the old code takes it up again."""
-    from holdfast import Status
+    from holdfast import WorkflowStatus
 
     def version(*kinds):
         @workflow(kind="changing")
@@ -623,12 +623,12 @@ async def test_a_changed_program_parks_its_execution(engine):
     old = await engine(workflows=[rebuilt(version("a", "b"), "old")], tasks=[a, b])
     handle = await old.client.start_workflow("changing")
     await until(lambda: is_past(handle, "TASK_COMPLETED"))
-    await until(lambda: status_is(handle, Status.WAITING))
+    await until(lambda: status_is(handle, WorkflowStatus.WAITING))
     await old.shutdown()
     new = await engine(workflows=[rebuilt(version("b", "a"), "new")], tasks=[a, b])
     handle = new.client.workflow(handle.id)
     await handle.signal("next")
-    await until(lambda: status_is(handle, Status.STUCK))
+    await until(lambda: status_is(handle, WorkflowStatus.STUCK))
     reason = (await handle.describe()).stuck
     before = await handle.history()
     await new.shutdown()

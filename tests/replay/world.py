@@ -109,7 +109,7 @@ class World:
         if rng.random() < 0.06:
             self._die()
         ways: list[Any] = []
-        if self._machine.has_news:
+        if self._machine.has_pending_events:
             ways += [self._turn] * 4
         if self._calls:
             ways.append(self._call)
@@ -136,7 +136,7 @@ class World:
 
     def _begin_steps(self) -> None:
         """Not before the news are delivered: a step's outcome may be among them."""
-        if not self._machine.has_news:
+        if not self._machine.has_pending_events:
             for step in self._machine.unstarted_steps():
                 self._steps[step.step_no] = step
 
@@ -244,7 +244,7 @@ class World:
                 answers = []
             self._add(_row(command, turn.up_to))
             answers += self._effect(command)
-        resting = releasing and not self._machine.has_news
+        resting = releasing and not self._machine.has_pending_events
         if not self.ended and (resting or not turn.commands):
             waits = self._machine.waits() if resting else ()
             self._add(e.TurnCompleted(up_to=turn.up_to, waiting_for=waits))
@@ -327,7 +327,7 @@ def rebuilt(world: World, *, program: dict[str, Any] | None = None, length: int 
 
 def recorded(world: World) -> Record:
     """For the checks of all histories."""
-    head = Execution(
+    execution_row = Execution(
         id=EXECUTION_ID,
         org="default",
         workflow_id="w",
@@ -339,4 +339,4 @@ def recorded(world: World) -> Record:
         created_at=START,
         updated_at=START,
     )
-    return Record(head=head, history=world.history)
+    return Record(execution_row=execution_row, history=world.history)

@@ -52,7 +52,7 @@ class Pooler:
         port = listening.sockets[0].getsockname()[1]
         place = f"{self._url.username}@127.0.0.1:{port}"
         try:
-            yield urlunsplit(self._url._replace(netloc=place, query="hints=off"))
+            yield urlunsplit(self._url._replace(netloc=place, query="notify=off"))
         finally:
             listening.close()
             for client in self._clients:
@@ -178,6 +178,6 @@ async def _logged_in(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
 
 
 async def _message(reader: asyncio.StreamReader) -> bytes:
-    head = await reader.readexactly(5)
-    (length,) = struct.unpack("!i", head[1:])
-    return head + await reader.readexactly(length - 4)
+    execution_row = await reader.readexactly(5)
+    (length,) = struct.unpack("!i", execution_row[1:])
+    return execution_row + await reader.readexactly(length - 4)

@@ -81,7 +81,7 @@ def test_leases_are_judged_by_the_clock_of_the_database(migrated_url, monkeypatc
     """The caller's may be an hour ahead: no worker is lost for that, and none of them came an hour ago."""
     with SyncEngine(migrated_url, tasks=[rest], config=QUICK):
         ahead = SimpleNamespace(time_ns=lambda: time.time_ns() + 3_600_000_000_000)
-        monkeypatch.setattr("holdfast.explaining.words.time", ahead)
+        monkeypatch.setattr("holdfast.diagnostics.formatting.time", ahead)
         page = doctor(migrated_url)
         listed = CliRunner().invoke(main, ["workers", "list", "--db", migrated_url]).output
 

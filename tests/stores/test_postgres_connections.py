@@ -111,9 +111,9 @@ def test_a_password_is_not_shown(caplog):
         ("postgresql://u:hush@h/app?target_session_attrs=standby", "target_session_attrs", "standby can't be written"),
         ("postgresql://u:hush@h/app?connect_timeout=3", "connect_timeout", "connect_timeout_s"),
         ("postgresql://u:hush@h/app?channel_binding=require", "channel_binding", "leave it out"),
-        ("postgresql://u:hush@h/app?pgbouncer=true", "pgbouncer", "hints=off"),
+        ("postgresql://u:hush@h/app?pgbouncer=true", "pgbouncer", "notify=off"),
         ("postgresql://u:hush@h/app?work_mem=4MB", "work_mem", "options=-c%20work_mem"),
-        ("postgresql://u:hush@h/app?hints=maybe", "hints", "on, off"),
+        ("postgresql://u:hush@h/app?notify=maybe", "notify", "on, off"),
         ("postgresql://u:hush@h/app?=1", "query", "name=value"),
         (7, "url", "int"),
     ],
@@ -128,10 +128,10 @@ def test_what_the_driver_would_drop_or_fail_on_is_refused(url, field, says):
 
 
 def test_options_reach_the_driver_and_ours_do_not():
-    """`hints` is for the store; the rest is passed on."""
-    place = parse("postgresql://h/app?hints=off&sslmode=disable&options=-c%20work_mem%3D8MB")
+    """`notify` is for the store; the rest is passed on."""
+    place = parse("postgresql://h/app?notify=off&sslmode=disable&options=-c%20work_mem%3D8MB")
 
-    assert (False, "postgresql://h/app?sslmode=disable&options=-c%20work_mem%3D8MB") == (place.hints, place.dsn)
+    assert (False, "postgresql://h/app?sslmode=disable&options=-c%20work_mem%3D8MB") == (place.notify, place.dsn)
 
 
 def test_of_several_hosts_the_one_that_can_be_written_is_taken():
@@ -182,8 +182,8 @@ async def test_the_first_connection_makes_the_schema(postgres_url):
 
 async def test_connections_say_whose_they_are_and_are_watched(postgres_url):
     """By their application name, unless the URL gives one; by the kernel, which tells when nobody is there any more."""
-    connection = await database_at(postgres_url).connect_hints()
-    named = await database_at(f"{postgres_url}?application_name=billing").connect_hints()
+    connection = await database_at(postgres_url).connect_notifications()
+    named = await database_at(f"{postgres_url}?application_name=billing").connect_notifications()
     found = connection._transport.get_extra_info("socket")  # type: ignore[attr-defined]
 
     assert "holdfast" == await connection.fetchval("SHOW application_name")
@@ -199,20 +199,20 @@ async def test_a_socket_can_be_named(postgres_server, postgres_url):
     """In the query, as everywhere with PostgreSQL."""
     database = postgres_url.rpartition("/")[2]
     place = f"host={postgres_server.socket_directory}&port={postgres_server.port}&user=holdfast"
-    connection = await database_at(f"postgresql:///{database}?{place}").connect_hints()
+    connection = await database_at(f"postgresql:///{database}?{place}").connect_notifications()
 
     assert 1 == await connection.fetchval("SELECT 1")
     await close_quietly(connection)
 
 
-async def test_without_hints_no_statement_is_prepared(postgres_url):
+async def test_without_notifications_no_statement_is_prepared(postgres_url):
     """A pooler would send the next one to another session."""
-    for url, config in ((f"{postgres_url}?hints=off", QUICK), (postgres_url, StoreConfig(hints=False))):
+    for url, config in ((f"{postgres_url}?notify=off", QUICK), (postgres_url, StoreConfig(notify=False))):
         database = database_at(url, config)
-        connection = await database.connect_hints()
+        connection = await database.connect_notifications()
         await connection.fetchval("SELECT $1::integer", 1)
 
-        assert not database.hints
+        assert not database.notify
         assert [] == await connection.fetch("SELECT name FROM pg_prepared_statements WHERE name <> ''")
         await close_quietly(connection)
 
@@ -235,7 +235,7 @@ async def test_a_server_that_never_answers_is_given_up():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"postgresql://127.0.0.1:{silent.getsockname()[1]}/app"
         with pytest.raises(StorageBusy):
-            await database_at(url, StoreConfig(connect_timeout_s=0.1)).connect_hints()
+            await database_at(url, StoreConfig(connect_timeout_s=0.1)).connect_notifications()
 
 
 async def test_an_unknown_database_is_named(postgres_url):
@@ -384,7 +384,7 @@ async def test_a_role_with_too_few_connections_is_told_how_many_are_needed(poor_
     url, owner, user = poor_user
     await owner.execute(f"ALTER ROLE {user} CONNECTION LIMIT 0")
     with pytest.raises(StorageBusy, match=r"3 \+ StoreConfig\.readers.*max_connections.*CONNECTION LIMIT"):
-        await database_at(url).connect_hints()
+        await database_at(url).connect_notifications()
 
 
 async def test_a_schema_that_has_lost_a_table_is_refused(postgres_url):

@@ -52,7 +52,7 @@ async def test_whoever_sends_waits_for_the_topic(postgres_url, open_store):
 
 
 @pytest.mark.parametrize("plan", [{"topics": {(ORG, "go")}}, {"event_keys": {(ORG, "go")}}])
-async def test_whoever_begins_to_wait_does_so_under_the_lock_of_the_topic(plan, postgres_url, open_store):
+async def test_whoever_starts_to_wait_does_so_under_the_lock_of_the_topic(plan, postgres_url, open_store):
     """And whoever counts what is kept for it."""
     bench = await Bench.opened(open_store)
     async with held(postgres_url, TOPIC, lock_of((ORG, "go"))):
@@ -88,8 +88,8 @@ async def test_a_head_is_waited_for_and_read_anew(postgres_url, open_store):
         assert not waiting.done()
     await connection.close()
 
-    head = (await waiting).executions[an_id(1)]
-    assert (head.last_seq, head.ready) == (77, Ready(since_at=START))
+    execution_row = (await waiting).executions[an_id(1)]
+    assert (execution_row.last_seq, execution_row.ready) == (77, Ready(since_at=START))
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("patient")
-async def test_a_key_that_moves_while_its_head_is_waited_for_is_looked_up_again(postgres_url, open_store):
+async def test_a_key_that_moves_while_its_row_is_waited_for_is_looked_up_again(postgres_url, open_store):
     """The batch decides about the execution the key points at in the end."""
     loaded, seen = await _decided_while_the_key_moves(postgres_url, await Bench.opened(open_store))
 
@@ -140,7 +140,7 @@ async def _decided_while_the_key_moves(url: str, bench: Bench) -> tuple[Loaded, 
 
 
 @pytest.mark.usefixtures("patient")
-async def test_a_child_that_gets_another_parent_while_its_head_is_waited_for_comes_with_that_one(
+async def test_a_child_that_gets_another_parent_while_its_row_is_waited_for_comes_with_that_one(
     postgres_url, open_store
 ):
     """A reset takes children over: whoever closes one has to tell the parent it has now."""
@@ -182,7 +182,7 @@ async def test_nodes_that_want_the_same_in_any_order_never_wait_in_a_circle(post
     benches = [await Bench.opened(open_store) for _ in range(4)]
     await benches[0].write(new_executions=[an_execution(number) for number in range(1, 9)])
 
-    async def visit(bench: Bench, turn: int) -> None:
+    async def wrap_connection(bench: Bench, turn: int) -> None:
         wanted = [an_id(1 + (turn * 3 + step) % 8) for step in range(4)]
         topics = {(ORG, f"topic {(turn + step) % 5}") for step in range(3)}
 
@@ -195,10 +195,10 @@ async def test_nodes_that_want_the_same_in_any_order_never_wait_in_a_circle(post
         keys = {(ORG, f"key {number}") for number in range(7)}
         await bench.run(LoadPlan(executions=set(wanted), topics=topics, workflow_keys=keys), decide)
 
-    await asyncio.gather(*(visit(bench, turn) for turn in range(12) for bench in benches))
+    await asyncio.gather(*(wrap_connection(bench, turn) for turn in range(12) for bench in benches))
 
-    heads = await benches[0].store.executions(ORG, [an_id(number) for number in range(1, 9)])
-    assert sum(head.signal_count for head in heads.values()) >= 12 * 4 * 4
+    execution_rows = await benches[0].store.executions(ORG, [an_id(number) for number in range(1, 9)])
+    assert sum(execution_row.signal_count for execution_row in execution_rows.values()) >= 12 * 4 * 4
     connection = await asyncpg.connect(postgres_url)
     counted = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
     assert await connection.fetchval(counted) == 0

@@ -355,7 +355,7 @@ async def test_a_schema_made_by_another_program_is_refused(connect):
     assert 2 == refused.value.details["version"]
 
 
-async def test_an_older_program_goes_on_with_a_schema_that_is_compatible(connect):
+async def test_an_older_program_continues_with_a_schema_that_is_compatible(connect):
     """Two versions run side by side while one replaces the other."""
     later = Migration(3, "0003_later", "-- compatible from: 1\nCREATE TABLE later (id integer);")
     await apply(connect, "db", [FIRST, SECOND, later])

@@ -62,7 +62,7 @@ async def reads_at(url: str, **config: Any) -> Reads:
 
 async def bench_at(url: str, **config: Any) -> Bench:
     async def opened(clock: Any, source: Any) -> PostgresStore:
-        store = PostgresStore(url, StoreConfig(hints=False, **config), clock)
+        store = PostgresStore(url, StoreConfig(notify=False, **config), clock)
         await store.open(source)
         return store
 

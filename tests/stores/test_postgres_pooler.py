@@ -61,12 +61,14 @@ async def test_everything_works_behind_a_transaction_pooler(
     assert [text for text in complaints if "synchronous_commit" not in text] == []
 
 
-async def test_without_hints_off_it_is_refused_before_anything_is_set(postgres_url: str, engine: OpenEngine) -> None:
+async def test_without_notifications_off_it_is_refused_before_anything_is_set(
+    postgres_url: str, engine: OpenEngine
+) -> None:
     """A session is given to others with all that was set in it: that a commit need not be on disk, for one. A pooler
     with nothing else to do gives the same session twice, so that a hint to oneself would come back."""
     async with Pooler(postgres_url, size=1).running() as url:
-        through = url.replace("hints=off", "")
-        with pytest.raises(ServerNotSupported, match=r"transaction pooler.*hints=off"):
+        through = url.replace("notify=off", "")
+        with pytest.raises(ServerNotSupported, match=r"transaction pooler.*notify=off"):
             await engine(workflows=[order], url=through)
         shared = await asyncpg.connect(url.partition("?")[0], statement_cache_size=0)
         changed = await shared.fetch("SELECT name FROM pg_settings WHERE source = 'session'")

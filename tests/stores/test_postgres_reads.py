@@ -9,13 +9,13 @@ import pytest
 
 from holdfast.config import StoreConfig
 from holdfast.errors import EngineStopped, InvalidRequest, StorageBusy
-from holdfast.store.looks import ExecutionQuery
 from holdfast.store.postgres import pages, read
 from holdfast.store.postgres import store as stores
 from holdfast.store.postgres.connections import Database
-from holdfast.store.postgres.planning import by_keys, in_time
+from holdfast.store.postgres.read_session import in_time, index_only
 from holdfast.store.postgres.readers import Reads
 from holdfast.store.postgres.store import PostgresStore
+from holdfast.store.queries import ExecutionQuery
 from tests.conftest import until
 from verification.postgres import LocalPostgres
 from verification.stores.bench import START, Bench
@@ -167,8 +167,8 @@ async def test_a_server_that_is_slow_to_connect_takes_no_connections(
     await reads.stop()
 
 
-@pytest.mark.parametrize("query", ["", "?hints=off"])
-@pytest.mark.parametrize("planned", [by_keys, in_time])
+@pytest.mark.parametrize("query", ["", "?notify=off"])
+@pytest.mark.parametrize("planned", [index_only, in_time])
 async def test_the_server_ends_a_read_that_takes_too_long(postgres_url: str, query: str, planned: Any) -> None:
     """Also where a session is no more than a transaction. Once is enough: it would take as long again."""
     _, reads = await reads_at(f"{postgres_url}{query}", statement_timeout_s=0.05)
@@ -205,7 +205,7 @@ async def test_slow_lists_do_not_keep_the_engine_from_reading(
         await going.acquire()
 
     assert await store.next_due_at(START) is None
-    assert await store.news_for("w-1") == []
+    assert await store.pending_events_for("w-1") == []
     assert await store.history(ORG, an_id(1)) == []
     assert await store.pauses() == []
     assert await store.key_by_hash("") is None

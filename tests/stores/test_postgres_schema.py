@@ -12,7 +12,7 @@ import pytest
 from holdfast.config import StoreConfig
 from holdfast.model.executions import NEVER
 from holdfast.store.postgres.connections import Database
-from tests.stores.explaining import pages_touched
+from tests.stores.query_plans import pages_touched
 from verification.stores import Bench, OpenStore
 from verification.stores.bench import START
 from verification.stores.deletions import write_org

@@ -259,7 +259,9 @@ async def test_the_tags_of_executions_are_kept_to_search_by(path, open_store):
     bench = await Bench.opened(open_store)
     await bench.write(new_executions=[an_execution(1, metadata={"a": "1", "b": "2"}), an_execution(2)])
     changed = an_execution(1, metadata={"a": "3"})
-    await bench.write(changed_executions={changed.id: changed}, turned={changed.id}, metadata={changed.id: changed})
+    await bench.write(
+        changed_executions={changed.id: changed}, state_changed={changed.id}, metadata={changed.id: changed}
+    )
 
     with closing(sqlite3.connect(path)) as connection:
         rows = connection.execute("SELECT org, key, value, execution_id FROM holdfast_metadata").fetchall()

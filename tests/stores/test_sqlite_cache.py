@@ -1,7 +1,7 @@
 import pytest
 from msgspec import Raw
 
-from holdfast import RetryPolicy, Status, WorkflowContext, task, workflow
+from holdfast import RetryPolicy, WorkflowContext, WorkflowStatus, task, workflow
 from holdfast.store.protocol import Changes
 from holdfast.store.sqlite import cache as module
 from holdfast.store.sqlite.cache import Cache
@@ -103,4 +103,4 @@ async def test_the_rules_name_all_they_change(engine):
 
 async def all_at_rest(client):
     counts = await client.count_workflows()
-    return not counts.get(Status.RUNNING) and not counts.get(Status.PENDING)
+    return not counts.get(WorkflowStatus.RUNNING) and not counts.get(WorkflowStatus.PENDING)

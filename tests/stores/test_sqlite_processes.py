@@ -34,9 +34,9 @@ def history(path: Path) -> tuple[int, list[int]]:
     """What the head says, and the numbers that are there."""
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        head = connection.execute("SELECT last_seq FROM holdfast_executions").fetchone()
+        execution_row = connection.execute("SELECT last_seq FROM holdfast_executions").fetchone()
         numbers = [row[0] for row in connection.execute("SELECT seq FROM holdfast_events ORDER BY seq")]
-        return (head[0] if head is not None else 0), numbers
+        return (execution_row[0] if execution_row is not None else 0), numbers
 
 
 def test_processes_that_open_a_new_file_at_once_all_succeed(path):

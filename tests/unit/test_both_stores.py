@@ -12,7 +12,7 @@ from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.sqlite.store import SqliteStore
 from tests.both_stores import STORE, complaint, opened_sqlite
 from tests.conftest import OpenEngine, OpenEnvironment
-from tests.looking import rows
+from tests.database_access import rows
 
 ROOT = Path(__file__).parents[2]
 

@@ -45,12 +45,12 @@ async def sound(tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPat
         await until(lambda: _all_closed(engine))
         records = await read(engine.storage)
         for record in records[:3]:
-            await caller.give("read", execution_id=record.head.id)
+            await caller.give("read", execution_id=record.execution_row.id)
         dead = await engine.storage.dead_letters("default", limit=1_000)
     return Run(
         records=records,
         before=[records],
-        committed={record.head.id: (record.history[0].at, record.history[-1].at) for record in records},
+        committed={record.execution_row.id: (record.history[0].at, record.history[-1].at) for record in records},
         dead=dead,
         books=read_books(tmp_path),
         hits=[],
@@ -84,8 +84,8 @@ async def _call_all(caller: Caller, engine: Engine) -> None:
 
 
 async def _waits(engine: Engine, key: str, kind: str) -> bool:
-    head = (await engine.storage.executions("default", [key]))[key]
-    return any(wait.kind == kind for wait in head.waiting_for)
+    execution_row = (await engine.storage.executions("default", [key]))[key]
+    return any(wait.kind == kind for wait in execution_row.waiting_for)
 
 
 async def _all_closed(engine: Engine) -> bool:
@@ -100,7 +100,7 @@ def _change(run: Run, kind: type[e.EventBody], change: Callable[[Any], e.EventBo
     records = list(run.records)
     for index, record in enumerate(records):
         for place, event in enumerate(record.history):
-            if type(event.body) is kind and only in {"", record.head.kind}:
+            if type(event.body) is kind and only in {"", record.execution_row.kind}:
                 body = change(event.body)
                 changed = [] if body is None else [HistoryEvent(event.seq, event.at, body)]
                 history = [*record.history[:place], *changed, *record.history[place + 1 :]]
@@ -139,7 +139,7 @@ def take_a_refused_signal(run: Run) -> Run:
 def receive_an_unknown_signal_twice(run: Run) -> Run:
     called = _called(run, "signal")
     called.answers = []
-    (record,) = (record for record in run.records if record.head.kind == "plan")
+    (record,) = (record for record in run.records if record.execution_row.kind == "plan")
     (event,) = (event for event in record.history if isinstance(event.body, e.SignalReceived))
     history = [*record.history, HistoryEvent(len(record.history) + 1, event.at, event.body)]
     return replace(
@@ -224,7 +224,7 @@ def run_a_failing_step_too_often(run: Run) -> Run:
 
 
 def fire_a_timer_late(run: Run) -> Run:
-    (record,) = (record for record in run.records if record.head.kind == "plan")
+    (record,) = (record for record in run.records if record.execution_row.kind == "plan")
     (fired,) = (event.seq for event in record.history if isinstance(event.body, e.TimerFired))
     later = [HistoryEvent(event.seq, event.at + 3_000_000, event.body) for event in record.history[fired - 1 :]]
     history = [*record.history[: fired - 1], *later]
@@ -258,11 +258,17 @@ def give_a_program_another_settlement(run: Run) -> Run:
 
 def leave_a_run_open(run: Run) -> Run:
     record = run.records[0]
-    return replace(run, records=[_with(record, head=structs.replace(record.head, state=State.OPEN)), *run.records[1:]])
+    return replace(
+        run,
+        records=[
+            _with(record, execution_row=structs.replace(record.execution_row, state=State.OPEN)),
+            *run.records[1:],
+        ],
+    )
 
 
 def answer_a_start_with_another_run(run: Run) -> Run:
-    _called(run, "start").answers[0]["workflow_execution_id"] = run.records[0].head.id
+    _called(run, "start").answers[0]["workflow_execution_id"] = run.records[0].execution_row.id
     return run
 
 
@@ -272,7 +278,7 @@ def begin_two_runs_by_one_start(run: Run) -> Run:
 
 
 def open_two_runs_at_once(run: Run) -> Run:
-    first, second = (record.head.id for record in run.records if record.head.kind == "bag")
+    first, second = (record.execution_row.id for record in run.records if record.execution_row.kind == "bag")
     (began, ended), (_, later) = run.committed[first], run.committed[second]
     return replace(run, committed={**run.committed, first: (began, ended), second: (ended - 1, later)})
 

@@ -58,7 +58,9 @@ def record(*bodies: e.EventBody, **fields: Any) -> Record:
     """An execution with this history, an event every 50 µs, and a head that agrees with it."""
     history = [e.HistoryEvent(seq, seq * 50, body) for seq, body in enumerate(bodies, start=1)]
     signals = sum(isinstance(body, e.SignalReceived) for body in bodies)
-    return Record(head=execution(**{"last_seq": len(history), "signal_count": signals, **fields}), history=history)
+    return Record(
+        execution_row=execution(**{"last_seq": len(history), "signal_count": signals, **fields}), history=history
+    )
 
 
 def sound() -> Record:
@@ -71,7 +73,7 @@ def with_history(change: Callable[[list[e.HistoryEvent]], None]) -> Record:
     change(events)
     signals = sum(isinstance(event.body, e.SignalReceived) for event in events)
     return Record(
-        head=structs.replace(whole.head, last_seq=len(events), signal_count=signals),
+        execution_row=structs.replace(whole.execution_row, last_seq=len(events), signal_count=signals),
         history=[e.HistoryEvent(seq, event.at, event.body) for seq, event in enumerate(events, start=1)],
     )
 
@@ -112,7 +114,7 @@ def test_a_cancel_that_crossed_an_outcome_is_sound():
 def test_a_gap_in_the_numbers():
     """I01: an event is missing in the middle."""
     whole = sound()
-    gap = Record(head=whole.head, history=[event for event in whole.history if event.seq != 7])
+    gap = Record(execution_row=whole.execution_row, history=[event for event in whole.history if event.seq != 7])
 
     assert ("I01", 8) in found(gap)
 
@@ -120,7 +122,9 @@ def test_a_gap_in_the_numbers():
 def test_a_number_that_stands_twice():
     """I01: two events have the same number."""
     whole = sound()
-    doubled = Record(head=whole.head, history=[*whole.history[:9], whole.history[8], *whole.history[9:]])
+    doubled = Record(
+        execution_row=whole.execution_row, history=[*whole.history[:9], whole.history[8], *whole.history[9:]]
+    )
 
     assert ("I01", 9) in found(doubled)
 
@@ -177,7 +181,7 @@ def test_time_that_goes_back():
     whole = sound()
     history = [structs.replace(event, at=event.at - 60) if event.seq == 9 else event for event in whole.history]
 
-    assert [("I05", 9)] == found(Record(head=whole.head, history=history))
+    assert [("I05", 9)] == found(Record(execution_row=whole.execution_row, history=history))
 
 
 def test_a_signal_that_came_twice():
@@ -338,7 +342,7 @@ def test_a_stuck_execution_without_a_reason():
 def test_rows_that_outlive_their_execution():
     """I19: a closed execution has no ready row, no task, no timer."""
     leftover = structs.replace(sound(), tasks=[TASK_ROW], timers=[TIMER_ROW])
-    ready = structs.replace(leftover, head=structs.replace(leftover.head, ready=Ready(since_at=1)))
+    ready = structs.replace(leftover, execution_row=structs.replace(leftover.execution_row, ready=Ready(since_at=1)))
 
     assert [("I19", 0)] * 2 == found(leftover)
     assert [("I19", 0)] * 3 == found(ready)
@@ -351,7 +355,7 @@ def test_two_open_executions_of_one_workflow_id():
     """I17: a workflow id has at most one open execution."""
     first = record(e.WorkflowStarted(kind="k", workflow_id="w"), id="a", state=State.OPEN)
     second = record(e.WorkflowStarted(kind="k", workflow_id="w"), id="b", state=State.OPEN)
-    elsewhere = structs.replace(second, head=structs.replace(second.head, id="c", org="other"))
+    elsewhere = structs.replace(second, execution_row=structs.replace(second.execution_row, id="c", org="other"))
 
     assert [Violation("I17", "b", 0, "workflow id 'w' has another open execution: a")] == check([first, second])
     assert [] == check([first, elsewhere])
@@ -454,6 +458,6 @@ async def test_everything_in_a_store_is_read(engine: OpenEngine):
 
     records = await read(running.storage)
 
-    assert [handle.id for handle in handles] == [found.head.id for found in records]
+    assert [handle.id for handle in handles] == [found.execution_row.id for found in records]
     assert ["WORKFLOW_COMPLETED"] * 6 == [found.history[-1].type for found in records[:6]]
     assert [] == check(records)

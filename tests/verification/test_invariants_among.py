@@ -36,7 +36,7 @@ def record(name: str, *bodies: e.EventBody, **fields: Any) -> Record:
         "ready": Ready(since_at=0) if fields.get("state", State.OPEN) is State.OPEN else None,
         **fields,
     }
-    return Record(head=Execution(**whole), history=history)
+    return Record(execution_row=Execution(**whole), history=history)
 
 
 def started(**fields: Any) -> e.WorkflowStarted:
@@ -176,7 +176,7 @@ TERMINATED = e.WorkflowTerminated(reason=CLOSED)
 CANCELLED = e.CancelRequested(reason=CLOSED)
 
 
-def bereaved(policy: str, *fate: e.EventBody, end: e.EventBody | None = None) -> list[tuple[str, str, int]]:
+def orphans(policy: str, *fate: e.EventBody, end: e.EventBody | None = None) -> list[tuple[str, str, int]]:
     """What is wrong when a parent with such a policy has closed and this has become of its child."""
     first = structs.replace(CHILD_STARTED, on_parent_close=policy)
     over = end or e.WorkflowCompleted(up_to=1)
@@ -199,7 +199,7 @@ def bereaved(policy: str, *fate: e.EventBody, end: e.EventBody | None = None) ->
     ],
 )
 def test_a_child_that_ends_as_its_parent_wanted_is_sound(policy: str, fate: tuple[e.EventBody, ...]):
-    assert [] == bereaved(policy, *fate)
+    assert [] == orphans(policy, *fate)
 
 
 @pytest.mark.parametrize(
@@ -217,15 +217,15 @@ def test_a_child_that_ends_as_its_parent_wanted_is_sound(policy: str, fate: tupl
 )
 def test_a_child_that_ends_otherwise_than_its_parent_wanted(policy: str, fate: tuple[e.EventBody, ...], seq: int):
     """I15: what was to become of it is in its parent's history."""
-    assert ("I15", "child", seq) in bereaved(policy, *fate)
+    assert ("I15", "child", seq) in orphans(policy, *fate)
 
 
 def test_a_child_of_a_parent_that_ended_badly_is_cancelled_by_default():
     """I15: it outlives one that has completed, and no other."""
     end = e.WorkflowTerminated()
 
-    assert [] == bereaved("default", CANCELLED, end=end)
-    assert [("I15", "child", 0)] == bereaved("default", end=end)
+    assert [] == orphans("default", CANCELLED, end=end)
+    assert [("I15", "child", 0)] == orphans("default", end=end)
 
 
 def test_a_parent_that_waits_for_a_child_that_is_not_there():
@@ -303,11 +303,11 @@ def test_runs_that_do_not_name_each_other():
     assert [("I06", "before", 2)] == found(before())
     assert [("I06", "next", 1)] == found(record("before", started(), workflow_id="x"), stray)
     wrong = before()
-    wrong = structs.replace(wrong, head=structs.replace(wrong.head, successor=None))
+    wrong = structs.replace(wrong, execution_row=structs.replace(wrong.execution_row, successor=None))
     assert [("I04", "before", 2)] == found(wrong, stray)
 
 
-def test_an_open_execution_in_whose_place_another_goes_on():
+def test_an_open_execution_in_whose_place_another_continues():
     """I04: only what has ended has a successor."""
     assert [("I04", "a", 0)] == found(record("a", started(), successor="b"))
 

@@ -95,7 +95,9 @@ def test_a_subscription_of_a_wait_that_is_over():
 def test_a_head_that_has_miscounted_its_waits():
     """I20."""
     whole = at_rest(STARTED, WAIT, waits=[a_row()], waiting_for=(Wait("broadcast", "go", 1),))
-    assert [("I20", 0)] == found(structs.replace(whole, head=structs.replace(whole.head, open_waits=2)))
+    assert [("I20", 0)] == found(
+        structs.replace(whole, execution_row=structs.replace(whole.execution_row, open_waits=2))
+    )
 
 
 @pytest.mark.parametrize(

@@ -272,7 +272,7 @@ async def test_no_two_takers_share_a_database_and_all_are_dropped_at_the_end(ser
     assert await ask(server.url, "select count(*) from pg_database where datname like 'holdfast_test_%'") == 0
 
 
-async def test_spare_databases_go_on_after_a_restart(server):
+async def test_spare_databases_continue_after_a_restart(server):
     with SpareDatabases(server.url, spares=0) as databases:
         databases.give_back(databases.take())
         server.restart("immediate")

@@ -64,7 +64,7 @@ def record(*bodies: e.EventBody, state: State = State.COMPLETED, **fields: Any) 
         "signal_count": sum(isinstance(body, e.SignalReceived) for body in bodies),
         **fields,
     }
-    return Record(head=Execution(**whole), history=history)
+    return Record(execution_row=Execution(**whole), history=history)
 
 
 def kinds(found: Iterable[Violation]) -> list[str]:
@@ -95,7 +95,7 @@ def test_a_task_that_is_tried_again_after_a_failure_is_sound():
     assert [] == of_task(run(1, 0, None), run(2, 1, 2))
 
 
-def test_an_attempt_that_begins_while_another_runs():
+def test_an_attempt_that_starts_while_another_runs():
     """I11: nobody was lost, so there was no reason."""
     assert ["I11"] == of_task(run(1, 0, 3), run(2, 1, 2))
 
@@ -124,7 +124,7 @@ def test_what_runs_into_its_time_limit_is_run_again():
     assert [] == of_task(run(1, 0, 3, label=f"{SLOW}1"), run(2, 1, 2, label=f"{SLOW}1"))
 
 
-def test_an_attempt_that_begins_twice():
+def test_an_attempt_that_starts_twice():
     """I11: unless it may have been handed back."""
     assert ["I11"] == of_task(run(1, 0, None), run(1, 1, None))
     assert [] == of_task(run(1, 0, None), run(1, 1, None), handed_back=True)
@@ -243,14 +243,16 @@ def of_calls(*calls: Call, closed: Iterable[Record] = (), keys: Iterable[str] | 
     database = MemoryDatabase()
     records = list(closed)
     for each in records:
-        database.heads[each.head.id] = each.head
-        database.dead_letters.update(dead(*((each.head.id, event.seq) for event in each.history)))
+        database.execution_rows[each.execution_row.id] = each.execution_row
+        database.dead_letters.update(dead(*((each.execution_row.id, event.seq) for event in each.history)))
     kept = [each.request_id for each in calls if each.answers] if keys is None else keys
     for key in kept:
         name = f"update:{ID}:{key}" if any(each.what == "update" for each in calls) else key
         row = RequestRow(org=ORG, request_id=name, fingerprint="", answer=b"", created_at=0)
         database.requests[ORG, name] = row
-    return kinds(check_answers(database, ledger(*calls), {each.head.id: [each] for each in records}, Lines(records)))
+    return kinds(
+        check_answers(database, ledger(*calls), {each.execution_row.id: [each] for each in records}, Lines(records))
+    )
 
 
 RECEIVED = ex.SignalResponse(2)
@@ -416,7 +418,9 @@ def test_a_timer_that_fires_late():
     """I13: two seconds after it was due, when all is calm."""
     timer = (e.TimerStarted(up_to=1, timer_no=1, fire_at=0), e.TimerFired(timer_no=1))
     history = record(started(["sleep", 1.0]), *timer)
-    late = Record(head=history.head, history=[*history.history[:2], e.HistoryEvent(3, 3 * SECOND, timer[1])])
+    late = Record(
+        execution_row=history.execution_row, history=[*history.history[:2], e.HistoryEvent(3, 3 * SECOND, timer[1])]
+    )
 
     assert "I13" in kinds(check_all(MemoryDatabase(), ledger(), CALM, [late]))
     calm_later = replace(CALM, calm_since=2 * SECOND)

@@ -28,7 +28,7 @@ def signals(run: Run) -> Iterator[Violation]:
     places: dict[str, list[tuple[str, int]]] = defaultdict(list)
     for record in run.records:
         for event, body in new_signals(record):
-            places[body.request_id or ""].append((record.head.id, event.seq))
+            places[body.request_id or ""].append((record.execution_row.id, event.seq))
     for called in run.books.of("signal", "signal_with_start"):
         found = places.get(called.id, [])
         where = found[0] if found else ("", 0)
@@ -67,14 +67,14 @@ def order(chain: Sequence[Record], run: Run) -> Iterator[Violation]:
         latest = calls[0]
         for called in calls:
             if called.answered_at and called.answered_at < latest.invoked_at:
-                yield Violation("I08", chain[-1].head.id, 0, f"{latest.id} overtook {called.id}")
+                yield Violation("I08", chain[-1].execution_row.id, 0, f"{latest.id} overtook {called.id}")
             run.data["I08 pairs in order"] += 0 < latest.answered_at < called.invoked_at
             latest = max(latest, called, key=lambda each: each.invoked_at)
 
 
 def consumed(chain: Sequence[Record], run: Run) -> Iterator[Violation]:
     """The k-th that a program takes of a name is the k-th it was sent; the others are dead letters."""
-    key, kind = chain[-1].head.id, chain[-1].head.kind
+    key, kind = chain[-1].execution_row.id, chain[-1].execution_row.kind
     end = chain[-1].history[-1].body
     if not isinstance(end, e.WorkflowCompleted) or kind not in {"bag", "plan"}:
         return
@@ -102,12 +102,12 @@ def consumed(chain: Sequence[Record], run: Run) -> Iterator[Violation]:
 
 def starts(run: Run) -> Iterator[Violation]:
     """One run per request, the one that the answer names."""
-    by_id = {record.head.id: record for record in run.records}
+    by_id = {record.execution_row.id: record for record in run.records}
     begun: dict[str, list[str]] = defaultdict(list)
     for record in run.records:
         started = record.history[0].body
         if isinstance(started, e.WorkflowStarted) and started.request_id is not None:
-            begun[started.request_id].append(record.head.id)
+            begun[started.request_id].append(record.execution_row.id)
     for called in run.books.of("start", "signal_with_start"):
         found = begun.get(called.id, [])
         if called.outcome == "refused" and found:
@@ -118,7 +118,7 @@ def starts(run: Run) -> Iterator[Violation]:
             continue
         run.data["I17 starts answered"] += 1
         key, created = called.answers[0]["workflow_execution_id"], called.answers[0]["workflow_created"]
-        if key not in by_id or by_id[key].head.workflow_id != called.call["workflow_id"]:
+        if key not in by_id or by_id[key].execution_row.workflow_id != called.call["workflow_id"]:
             yield Violation("I17", key, 0, f"{called.call['id']} was answered with it: not there, or another's")
         if found != ([key] if created else []):
             yield Violation("I17", key, 0, f"{called.call['id']} was answered with it ({created=}), and began {found}")
@@ -127,14 +127,17 @@ def starts(run: Run) -> Iterator[Violation]:
 def overlaps(run: Run) -> Iterator[Violation]:
     """A workflow id has never had two open runs at one time. Commits tell: an event's time is older than its locks."""
     last: dict[str, Record] = {}
-    for record in sorted(run.records, key=lambda record: run.committed[record.head.id]):
-        before = last.get(record.head.workflow_id)
+    for record in sorted(run.records, key=lambda record: run.committed[record.execution_row.id]):
+        before = last.get(record.execution_row.workflow_id)
         if before is not None:
             run.data["I17 runs after another"] += 1
-            if before.head.is_open or run.committed[record.head.id][0] < run.committed[before.head.id][1]:
-                text = f"began while {before.head.id}, another run of {record.head.workflow_id!r}, was open"
-                yield Violation("I17", record.head.id, 1, text)
-        last[record.head.workflow_id] = record
+            if (
+                before.execution_row.is_open
+                or run.committed[record.execution_row.id][0] < run.committed[before.execution_row.id][1]
+            ):
+                text = f"began while {before.execution_row.id}, another run of {record.execution_row.workflow_id!r}, was open"
+                yield Violation("I17", record.execution_row.id, 1, text)
+        last[record.execution_row.workflow_id] = record
 
 
 def ends(run: Run) -> Iterator[Violation]:
@@ -143,7 +146,7 @@ def ends(run: Run) -> Iterator[Violation]:
     for record in run.records:
         for event in record.history:
             if isinstance(event.body, e.CancelRequested | e.WorkflowTerminated):
-                reasons[event.body.reason].append(record.head.id)
+                reasons[event.body.reason].append(record.execution_row.id)
     for called in run.books.of("cancel", "terminate"):
         found = reasons.get(called.id, [])
         run.data["F27 cancelled or terminated"] += bool(found)
@@ -166,13 +169,13 @@ def promises(run: Run) -> Iterator[Violation]:
         for event in record.history:
             match event.body:
                 case e.PromiseResolved(name=name, value=value):
-                    told[f"{record.head.id}:{name}"].append(f"RESOLVED {msgspec.json.decode(value)}")
+                    told[f"{record.execution_row.id}:{name}"].append(f"RESOLVED {msgspec.json.decode(value)}")
                 case e.PromiseRejected(name=name, failure=failure):
-                    told[f"{record.head.id}:{name}"].append(f"REJECTED {failure.message}")
+                    told[f"{record.execution_row.id}:{name}"].append(f"REJECTED {failure.message}")
                 case e.PromiseTimedOut(name=name):
-                    told[f"{record.head.id}:{name}"].append("TIMED_OUT")
+                    told[f"{record.execution_row.id}:{name}"].append("TIMED_OUT")
                 case e.WorkflowCompleted(result=result) if _asked(record) == "promise":
-                    told[f"{record.head.id}:p"].append(" ".join(msgspec.json.decode(result)))
+                    told[f"{record.execution_row.id}:p"].append(" ".join(msgspec.json.decode(result)))
     for key, values in told.items():
         run.data["I14 told by two"] += len(values) > 1
         if len(set(values)) > 1 or firsts[key] > 1:
@@ -182,7 +185,7 @@ def promises(run: Run) -> Iterator[Violation]:
 
 def _asked(record: Record) -> str:
     started = record.history[0].body
-    if record.head.kind != "errand" or not isinstance(started, e.WorkflowStarted):
+    if record.execution_row.kind != "errand" or not isinstance(started, e.WorkflowStarted):
         return ""
     return str(msgspec.json.decode(started.input)["what"])
 
@@ -230,7 +233,7 @@ def _plain(answer: Mapping[str, object]) -> str:
 
 def reads(run: Run) -> Iterator[Violation]:
     """What a caller has read is the beginning of what there is."""
-    by_id = {record.head.id: record for record in run.records}
+    by_id = {record.execution_row.id: record for record in run.records}
     for called in run.books.of("read"):
         for answer in called.answers:
             run.data["I25 reads"] += 1

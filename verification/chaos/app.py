@@ -241,7 +241,7 @@ async def begin(engine: Engine) -> None:
     """The database may be away when a process starts."""
     while True:
         try:
-            return await engine.start_up()
+            return await engine.open()
         except Unavailable as error:
             logging.getLogger("chaos").info("not started: %s", error)
             await asyncio.sleep(0.2)

@@ -28,7 +28,7 @@ TELLS_FAILURES: Final = frozenset({"chore"})
 
 def results(record: Record, run: Run) -> Iterator[Violation]:
     """What is recorded was returned, by the recorded attempt."""
-    key, books = record.head.id, run.books
+    key, books = record.execution_row.id, run.books
     for event in record.history:
         body = event.body
         if isinstance(body, e.TaskCompleted):
@@ -55,7 +55,7 @@ def _returned(
 def attempts(run: Run) -> Iterator[Violation]:
     """Each attempt begins once, none before the one before it is over or lost, and no more than are allowed."""
     kinds = {
-        (record.head.id, event.body.task_no): event.body.kind
+        (record.execution_row.id, event.body.task_no): event.body.kind
         for record in run.records
         for event in record.history
         if isinstance(event.body, e.TaskScheduled)
@@ -116,13 +116,13 @@ def transfers(run: Run) -> Iterator[Violation]:
     """No money comes or goes, whatever is made again or taken back. What was asked to stop may have been cut between
     the deed and its record; that is what its idempotency key is for, and is not counted."""
     for record in run.records:
-        if record.head.kind != "transfer" or record.head.state is State.TERMINATED:
+        if record.execution_row.kind != "transfer" or record.execution_row.state is State.TERMINATED:
             continue
         moved = 0
         for event in record.history:
             if isinstance(event.body, e.TaskCompleted):
-                bodies = run.books.tasks[record.head.id, event.body.task_no]
+                bodies = run.books.tasks[record.execution_row.id, event.body.task_no]
                 moved += int(bodies[0].label.split()[1])
         run.data["I21 transfers"] += 1
         if moved:
-            yield Violation("I21", record.head.id, 0, f"{moved} came from nowhere, or is gone")
+            yield Violation("I21", record.execution_row.id, 0, f"{moved} came from nowhere, or is gone")

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from holdfast.store.postgres import load, load_messages, marks
+from holdfast.store.postgres import commit_markers, load, load_messages
 from holdfast.store.postgres.transactions import Transactions
 from verification import mutants
 
@@ -27,7 +27,7 @@ def _answer(stands: bool) -> Patches:
 
 def _seen_only() -> Patches:
     """As a reader sees it: one that is about to make the row is not waited for."""
-    return [(marks, "_LAST", "SELECT batch FROM holdfast_writers WHERE id = $1::text FOR UPDATE")]
+    return [(commit_markers, "_LAST", "SELECT batch FROM holdfast_writers WHERE id = $1::text FOR UPDATE")]
 
 
 def _unlocked() -> Patches:

@@ -42,9 +42,9 @@ def judge(run: Run) -> list[Violation]:
     for before in run.before:
         found += check_growth(before, run.records)
     for record in run.records:
-        found += _guarded(record.head.id, partial(_one, record, run))
+        found += _guarded(record.execution_row.id, partial(_one, record, run))
     for chain in _chains(run.records):
-        found += _guarded(chain[-1].head.id, partial(_one_chain, chain, run))
+        found += _guarded(chain[-1].execution_row.id, partial(_one_chain, chain, run))
     for account in _ALL:
         found += _guarded("", partial(account, run))
     found += _guarded("", partial(_counted, run))
@@ -77,10 +77,10 @@ def _one_chain(chain: Sequence[Record], run: Run) -> Iterator[Violation]:
 
 def _chains(records: Sequence[Record]) -> list[list[Record]]:
     """The runs that have followed each other."""
-    by_id = {record.head.id: record for record in records}
+    by_id = {record.execution_row.id: record for record in records}
     found = []
     for record in records:
-        if record.head.state is State.CONTINUED:
+        if record.execution_row.state is State.CONTINUED:
             continue
         chain = [record]
         while (before := by_id.get(_before(chain[0]))) is not None and before not in chain:
@@ -99,22 +99,29 @@ def _before(record: Record) -> str:
 
 def _ended(record: Record) -> Iterator[Violation]:
     """Whatever was waited for has been given: all have come to their end."""
-    head = record.head
-    if head.stuck is not None:
-        yield Violation("I18", head.id, head.stuck.event_seq, f"stuck: {head.stuck.code}: {head.stuck.message}")
-    elif head.is_open:
-        waits = [f"{wait.kind} {wait.name or wait.number}" for wait in head.waiting_for]
-        yield Violation("I16", head.id, 0, f"never ended; {head.status}, waits for {waits}, {head.ready}")
+    execution_row = record.execution_row
+    if execution_row.stuck is not None:
+        yield Violation(
+            "I18",
+            execution_row.id,
+            execution_row.stuck.event_seq,
+            f"stuck: {execution_row.stuck.code}: {execution_row.stuck.message}",
+        )
+    elif execution_row.is_open:
+        waits = [f"{wait.kind} {wait.name or wait.number}" for wait in execution_row.waiting_for]
+        yield Violation(
+            "I16", execution_row.id, 0, f"never ended; {execution_row.status}, waits for {waits}, {execution_row.ready}"
+        )
 
 
 def _replays(record: Record, run: Run) -> Iterator[Violation]:
     try:
-        replay(WORKFLOWS, record.history, execution_id=record.head.id)
+        replay(WORKFLOWS, record.history, execution_id=record.execution_row.id)
         run.data["I18 replays"] += 1
     except ProgramError as error:
-        yield Violation("I18", record.head.id, getattr(error, "event_seq", 0), f"does not replay: {error}")
+        yield Violation("I18", record.execution_row.id, getattr(error, "event_seq", 0), f"does not replay: {error}")
     except Exception as error:
-        yield Violation("I18", record.head.id, 0, f"can't be replayed: {error!r}")
+        yield Violation("I18", record.execution_row.id, 0, f"can't be replayed: {error!r}")
 
 
 def _timers(record: Record, run: Run) -> Iterator[Violation]:
@@ -145,4 +152,4 @@ def _in_time(record: Record, run: Run, seq: int, due: int | None, what: str) -> 
     since = max(due, run.whole_since)
     late = at - since - stalled_us(run.stalls, since, at)
     if late > LATE_US:
-        yield Violation("I13", record.head.id, seq, f"fired {late / 1e6:.1f} s late")
+        yield Violation("I13", record.execution_row.id, seq, f"fired {late / 1e6:.1f} s late")

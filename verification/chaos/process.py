@@ -36,7 +36,7 @@ def main(options: dict[str, Any]) -> int:
     async def run() -> None:
         stop = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-        pulse = asyncio.ensure_future(feel_pulse(book))
+        pulse = asyncio.ensure_future(watch_stalls(book))
         try:
             await (work if name.startswith("worker") else call_all)(options, stop)
         finally:
@@ -50,7 +50,7 @@ def main(options: dict[str, Any]) -> int:
     return 0
 
 
-async def feel_pulse(book: Book) -> None:
+async def watch_stalls(book: Book) -> None:
     """Write down when this process did not come to run: what it has missed then was the machine's doing."""
     last = time.monotonic_ns() // 1000
     while True:

@@ -129,8 +129,8 @@ def count(run: Run) -> None:
     data["I15 children completed"] += kinds[e.ChildCompleted]
     data["I15 children failed"] += kinds[e.ChildFailed]
     for record in run.records:
-        if record.head.state not in {State.OPEN, State.STUCK}:
-            data[f"I04 {record.head.state.value.lower()}"] += 1
+        if record.execution_row.state not in {State.OPEN, State.STUCK}:
+            data[f"I04 {record.execution_row.state.value.lower()}"] += 1
             data["I19 closed runs"] += 1
         for event in record.history:
             if isinstance(event.body, e.WorkflowStarted):

@@ -14,8 +14,8 @@ import asyncpg
 from holdfast.assembly import open_store
 from holdfast.errors import StorageError, Unavailable
 from holdfast.model.executions import Execution
-from holdfast.store.looks import ExecutionQuery
 from holdfast.store.protocol import Store
+from holdfast.store.queries import ExecutionQuery
 from tests.conftest import NOTHING
 from verification.chaos.app import config
 from verification.chaos.metronome import Stall, stalled_us
@@ -153,38 +153,40 @@ class Watcher:
     async def _read_some(self, store: Store) -> list[Record]:
         """The newest. Each is judged alone: others move while it is read."""
         found = []
-        for head in await store.list_executions(ExecutionQuery(org="default", limit=READ)):
-            record = await read_one(store, head)
+        for execution_row in await store.list_executions(ExecutionQuery(org="default", limit=READ)):
+            record = await read_one(store, execution_row)
             if record is None:
                 continue
             found.append(record)
-            self.data["I16 open runs in between"] += head.is_open
+            self.data["I16 open runs in between"] += execution_row.is_open
             for check in (check_history, check_commands, check_rows, check_outside):
                 self.found.extend(check(record))
             await asyncio.sleep(0)
         return found
 
 
-async def read_one(store: Store, head: Execution) -> Record | None:
+async def read_one(store: Store, execution_row: Execution) -> Record | None:
     """With its rows; None if it has moved meanwhile."""
-    key = (head.org, head.id)
+    key = (execution_row.org, execution_row.id)
     history, tasks, timers = await store.history(*key), await store.tasks(*key), await store.timers(*key)
     waits, promises = await store.waits(*key), await store.promises(*key)
-    if (await store.executions(head.org, [head.id])).get(head.id) != head:
+    if (await store.executions(execution_row.org, [execution_row.id])).get(execution_row.id) != execution_row:
         return None
-    return Record(head=head, history=history, tasks=tasks, timers=timers, waits=waits, promises=promises)
+    return Record(
+        execution_row=execution_row, history=history, tasks=tasks, timers=timers, waits=waits, promises=promises
+    )
 
 
 async def read_again(store: Store, known: dict[str, Record]) -> list[Record]:
     """Every execution, at rest. Only those that have moved since the last time are read."""
     before: str | None = None
     while page := await store.list_executions(ExecutionQuery(org="default", before=before, limit=PAGE)):
-        for head in page:
-            while head.id not in known or known[head.id].head != head:
-                record = await read_one(store, head)
+        for execution_row in page:
+            while execution_row.id not in known or known[execution_row.id].execution_row != execution_row:
+                record = await read_one(store, execution_row)
                 if record is not None:
-                    known[head.id] = record
+                    known[execution_row.id] = record
                 else:
-                    head = (await store.executions(head.org, [head.id]))[head.id]  # noqa: PLW2901 - as it is now
+                    execution_row = (await store.executions(execution_row.org, [execution_row.id]))[execution_row.id]  # noqa: PLW2901 - as it is now
         before = page[-1].id
     return [known[key] for key in sorted(known)]

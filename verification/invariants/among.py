@@ -17,7 +17,7 @@ Records = Mapping[str, Record]
 
 
 def check_among(records: Sequence[Record], *, at_rest: bool) -> Iterator[Violation]:
-    by_id = {record.head.id: record for record in records}
+    by_id = {record.execution_row.id: record for record in records}
     yield from _open_twice(records)
     yield from _repeated("I03", "started", _requests(records, e.WorkflowStarted))
     yield from _repeated("I07", "brought a signal", _requests(records, e.SignalReceived))
@@ -35,10 +35,15 @@ def check_among(records: Sequence[Record], *, at_rest: bool) -> Iterator[Violati
 
 def _open_twice(records: Sequence[Record]) -> Iterator[Violation]:
     found: dict[tuple[str, str], str] = {}
-    for head in (record.head for record in records if record.head.is_open):
-        first = found.setdefault((head.org, head.workflow_id), head.id)
-        if first != head.id:
-            yield Violation("I17", head.id, 0, f"workflow id {head.workflow_id!r} has another open execution: {first}")
+    for execution_row in (record.execution_row for record in records if record.execution_row.is_open):
+        first = found.setdefault((execution_row.org, execution_row.workflow_id), execution_row.id)
+        if first != execution_row.id:
+            yield Violation(
+                "I17",
+                execution_row.id,
+                0,
+                f"workflow id {execution_row.workflow_id!r} has another open execution: {first}",
+            )
 
 
 def _requests(records: Sequence[Record], kind: type[e.WorkflowStarted | e.SignalReceived]) -> Requests:
@@ -53,7 +58,9 @@ def _requests(records: Sequence[Record], kind: type[e.WorkflowStarted | e.Signal
                 and body.request_id is not None
                 and not (isinstance(body, e.SignalReceived) and body.carried_from is not None)
             ):
-                found.setdefault((record.head.org, body.request_id), []).append((record.head.id, event.seq))
+                found.setdefault((record.execution_row.org, body.request_id), []).append(
+                    (record.execution_row.id, event.seq)
+                )
     return found
 
 
@@ -80,17 +87,17 @@ def _copies(record: Record, by_id: Records) -> Iterator[Violation]:
     assert isinstance(body, e.WorkflowReset), "found by type"
     if body.event_seq != reset.seq - 1:
         text = f"says that {body.event_seq} events were copied; it follows {reset.seq - 1}"
-        yield Violation("I01", record.head.id, reset.seq, text)
+        yield Violation("I01", record.execution_row.id, reset.seq, text)
     source = by_id.get(body.from_execution_id)
     if source is None:
         return
     for copy, original in zip(record.history[: reset.seq - 1], source.history, strict=False):
         if _nameless(copy) != _nameless(original):
-            text = f"{copy.type} is a copy and differs from {source.head.id} #{original.seq}"
-            yield Violation("I01", record.head.id, copy.seq, text)
+            text = f"{copy.type} is a copy and differs from {source.execution_row.id} #{original.seq}"
+            yield Violation("I01", record.execution_row.id, copy.seq, text)
     if len(source.history) < reset.seq - 1:
-        text = f"{reset.seq - 1} events were copied from {source.head.id}, which has {len(source.history)}"
-        yield Violation("I01", record.head.id, reset.seq, text)
+        text = f"{reset.seq - 1} events were copied from {source.execution_row.id}, which has {len(source.history)}"
+        yield Violation("I01", record.execution_row.id, reset.seq, text)
 
 
 def _nameless(event: HistoryEvent) -> object:
@@ -108,15 +115,15 @@ def _continued(record: Record, by_id: Records) -> Iterator[Violation]:
     if last is not None and isinstance(last.body, e.WorkflowContinued):
         successor = by_id.get(last.body.new_execution_id)
         first = successor.history[0].body if successor is not None and successor.history else None
-        if not isinstance(first, e.WorkflowStarted) or first.continued_from != record.head.id:
+        if not isinstance(first, e.WorkflowStarted) or first.continued_from != record.execution_row.id:
             text = f"goes on as {last.body.new_execution_id}, which is not there or follows another one"
-            yield Violation("I06", record.head.id, last.seq, text)
+            yield Violation("I06", record.execution_row.id, last.seq, text)
     if own_reset(record) is None and record.history and isinstance(record.history[0].body, e.WorkflowStarted):
         before = by_id.get(record.history[0].body.continued_from or "")
         end = before.history[-1].body if before is not None and before.history else None
-        if before is not None and getattr(end, "new_execution_id", None) != record.head.id:
-            text = f"follows {before.head.id}, which did not go on as this one"
-            yield Violation("I06", record.head.id, 1, text)
+        if before is not None and getattr(end, "new_execution_id", None) != record.execution_row.id:
+            text = f"follows {before.execution_row.id}, which did not go on as this one"
+            yield Violation("I06", record.execution_row.id, 1, text)
 
 
 def _carried(record: Record, by_id: Records) -> Iterator[Violation]:
@@ -132,21 +139,27 @@ def _carried(record: Record, by_id: Records) -> Iterator[Violation]:
     source = by_id.get(_source(record))
     if source is None:
         if taken and not _source(record):
-            yield Violation("I06", record.head.id, taken[0].seq, f"{taken[0].type} was carried over from nowhere")
+            yield Violation(
+                "I06", record.execution_row.id, taken[0].seq, f"{taken[0].type} was carried over from nowhere"
+            )
         return
     numbers = [_from(event) for event in taken]
     if numbers != sorted(set(numbers)):
-        yield Violation("I06", record.head.id, taken[0].seq, f"was carried over in another order, or twice: {numbers}")
+        yield Violation(
+            "I06", record.execution_row.id, taken[0].seq, f"was carried over in another order, or twice: {numbers}"
+        )
     originals = {event.seq: event for event in source.history}
     answered = {event.body.update_id for event in source.history if isinstance(event.body, _VERDICTS)}
     for event in taken:
         original = originals.get(_from(event))
         if original is None or _content(original) != _content(event):
-            text = f"{event.type} was carried over from #{_from(event)} of {source.head.id}, which is something else"
-            yield Violation("I06", record.head.id, event.seq, text)
+            text = f"{event.type} was carried over from #{_from(event)} of {source.execution_row.id}, which is something else"
+            yield Violation("I06", record.execution_row.id, event.seq, text)
         elif reset is None and isinstance(event.body, e.UpdateRequested) and event.body.update_id in answered:
-            text = f"update {event.body.update_id!r} was carried over, although {source.head.id} had answered it"
-            yield Violation("I06", record.head.id, event.seq, text)
+            text = (
+                f"update {event.body.update_id!r} was carried over, although {source.execution_row.id} had answered it"
+            )
+            yield Violation("I06", record.execution_row.id, event.seq, text)
     end = source.history[-1].body
     if reset is None and isinstance(end, e.WorkflowContinued):
         yield from _left_behind(record, source, end.up_to, set(numbers))
@@ -165,16 +178,16 @@ def _redelivered(record: Record, by_id: Records) -> Iterator[Violation]:
             continue
         original = next((found for found in source.history if found.seq == _from(event)), None)
         if original is None or _content(original) != _content(event):
-            text = f"was redelivered from #{_from(event)} of {source.head.id}, which is something else"
-            yield Violation("I06", record.head.id, event.seq, text)
+            text = f"was redelivered from #{_from(event)} of {source.execution_row.id}, which is something else"
+            yield Violation("I06", record.execution_row.id, event.seq, text)
 
 
 def _left_behind(record: Record, source: Record, seen: int, carried: set[int]) -> Iterator[Violation]:
     """What came after the last turn's last event can't have been read."""
     for event in source.history[seen:]:
         if isinstance(event.body, e.SignalReceived | e.UpdateRequested) and event.seq not in carried:
-            text = f"{event.type} #{event.seq} of {source.head.id} was read by nobody and not carried over"
-            yield Violation("I06", record.head.id, 1, text)
+            text = f"{event.type} #{event.seq} of {source.execution_row.id} was read by nobody and not carried over"
+            yield Violation("I06", record.execution_row.id, 1, text)
 
 
 def _source(record: Record) -> str:
@@ -225,14 +238,14 @@ def _sent(record: Record, by_id: Records) -> Iterator[Violation]:
             or there.signal_name != sent.signal_name
             or bytes(there.signal_value) != bytes(sent.signal_value)
         ):
-            text = f"signal {body.signal_no} is not #{body.signal_event_sequence} of {target.head.id}"
-            yield Violation("I06", record.head.id, event.seq, text)
+            text = f"signal {body.signal_no} is not #{body.signal_event_sequence} of {target.execution_row.id}"
+            yield Violation("I06", record.execution_row.id, event.seq, text)
 
 
 def _line(record: Record, by_id: Records) -> set[str]:
     """The execution and those whose past it has taken over, each from the one before."""
     found: set[str] = set()
-    waiting = [record.head.id]
+    waiting = [record.execution_row.id]
     while waiting:
         execution_id = waiting.pop()
         if execution_id in found:
@@ -255,11 +268,12 @@ def _received(record: Record, by_id: Records) -> Iterator[Violation]:
             answer
             for answer in by_id[body.sender].history
             if isinstance(answer.body, e.ExternalSignalDelivered)
-            and (answer.body.target_execution_id, answer.body.signal_event_sequence) == (record.head.id, event.seq)
+            and (answer.body.target_execution_id, answer.body.signal_event_sequence)
+            == (record.execution_row.id, event.seq)
         ]
         if len(told) != 1:
             text = f"sent by {body.sender}, which was told so {len(told)} times"
-            yield Violation("I06", record.head.id, event.seq, text)
+            yield Violation("I06", record.execution_row.id, event.seq, text)
 
 
 def _at(record: Record, seq: int) -> e.EventBody | None:

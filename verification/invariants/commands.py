@@ -51,7 +51,7 @@ class _Commands:
     """One walk through a history, keeping what was asked for and what has come of it."""
 
     def __init__(self, record: Record) -> None:
-        self._id = record.head.id
+        self._id = record.execution_row.id
         self._history = record.history
         self._due: dict[int, int] = {}
         self._made: Counter[str] = Counter()
@@ -128,7 +128,7 @@ class _Updates:
     """Asked for once, then accepted or rejected, and an accepted one completed or failed: each at most once."""
 
     def __init__(self, record: Record) -> None:
-        self._id = record.head.id
+        self._id = record.execution_row.id
         self._history = record.history
         self._requested: dict[str, HistoryEvent] = {}
         self._verdict: dict[str, HistoryEvent] = {}

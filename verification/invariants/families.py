@@ -23,39 +23,47 @@ _ENDS: Final = (e.ChildCompleted, e.ChildFailed)
 
 
 def check_families(records: Sequence[Record], by_id: Records, *, at_rest: bool) -> Iterator[Violation]:
-    open_children = {(record.head.parent_id, record.head.child_no): record for record in records if record.head.is_open}
-    bound = Counter(
-        record.head.parent_id
+    open_children = {
+        (record.execution_row.parent_id, record.execution_row.child_no): record
         for record in records
-        if record.head.is_open and record.head.on_parent_close not in (None, ParentClose.ABANDON)
+        if record.execution_row.is_open
+    }
+    bound = Counter(
+        record.execution_row.parent_id
+        for record in records
+        if record.execution_row.is_open and record.execution_row.on_parent_close not in (None, ParentClose.ABANDON)
     )
     for record in records:
         yield from _parent_of(record, by_id)
         if not record.kinds.isdisjoint(_ENDS):
             yield from _outcomes(record, by_id)
         yield from _unheard(record, by_id)
-        yield from _counted(record, bound[record.head.id], at_rest=at_rest)
-        yield from _fate(record, by_id, at_rest=at_rest)
-        for wait in record.head.waiting_for if record.head.ready is None and record.head.is_open else ():
-            if wait.kind == "child" and (record.head.id, wait.number) not in open_children:
-                yield Violation("I16", record.head.id, 0, f"waits for child {wait.number}, which is not there")
+        yield from _counted(record, bound[record.execution_row.id], at_rest=at_rest)
+        yield from _parent_close(record, by_id, at_rest=at_rest)
+        for wait in (
+            record.execution_row.waiting_for
+            if record.execution_row.ready is None and record.execution_row.is_open
+            else ()
+        ):
+            if wait.kind == "child" and (record.execution_row.id, wait.number) not in open_children:
+                yield Violation("I16", record.execution_row.id, 0, f"waits for child {wait.number}, which is not there")
 
 
 def _parent_of(child: Record, by_id: Records) -> Iterator[Violation]:
     """Its parent's history knows the child, by its number and by the id of its first run, unless it was adopted."""
-    head = child.head
-    parent = by_id.get(head.parent_id or "")
+    execution_row = child.execution_row
+    parent = by_id.get(execution_row.parent_id or "")
     if parent is None:
         return
-    started = _started(parent).get(head.child_no)
+    started = _started(parent).get(execution_row.child_no)
     if started is None:
-        text = f"is child {head.child_no} of {parent.head.id}, whose history does not know it"
-        yield Violation("I15", head.id, 0, text)
+        text = f"is child {execution_row.child_no} of {parent.execution_row.id}, whose history does not know it"
+        yield Violation("I15", execution_row.id, 0, text)
         return
     first = _first_run(child, by_id)
     if first is not None and first != started.child_execution_id and started.if_running != IfRunning.USE_EXISTING:
-        text = f"is child {head.child_no} of {parent.head.id}, which has started {started.child_execution_id} as that"
-        yield Violation("I15", head.id, 0, text)
+        text = f"is child {execution_row.child_no} of {parent.execution_row.id}, which has started {started.child_execution_id} as that"
+        yield Violation("I15", execution_row.id, 0, text)
 
 
 def _started(parent: Record) -> dict[int, e.ChildStarted]:
@@ -72,7 +80,7 @@ def _first_run(record: Record, by_id: Records) -> str | None:
             started = record.history[0].body if record.history else None
             before = started.continued_from if isinstance(started, e.WorkflowStarted) else None
         if before is None:
-            return record.head.id
+            return record.execution_row.id
         if before not in by_id:
             return None
         record = by_id[before]
@@ -87,12 +95,16 @@ def _outcomes(parent: Record, by_id: Records) -> Iterator[Violation]:
             continue
         child = by_id.get(body.child_execution_id)
         if isinstance(body, e.ChildFailed) and body.status == "not_started":
-            if child is not None and child.head.parent_id == parent.head.id and child.head.child_no == body.child_no:
-                text = f"child {body.child_no} has not started, but {child.head.id} is there"
-                yield Violation("I15", parent.head.id, event.seq, text)
+            if (
+                child is not None
+                and child.execution_row.parent_id == parent.execution_row.id
+                and child.execution_row.child_no == body.child_no
+            ):
+                text = f"child {body.child_no} has not started, but {child.execution_row.id} is there"
+                yield Violation("I15", parent.execution_row.id, event.seq, text)
         elif child is not None and not _agrees(body, child.history[-1] if child.history else None):
-            text = f"child {body.child_no} is told to have ended otherwise than {child.head.id} did"
-            yield Violation("I15", parent.head.id, event.seq, text)
+            text = f"child {body.child_no} is told to have ended otherwise than {child.execution_row.id} did"
+            yield Violation("I15", parent.execution_row.id, event.seq, text)
 
 
 def _agrees(told: e.ChildCompleted | e.ChildFailed, end: HistoryEvent | None) -> bool:
@@ -104,43 +116,49 @@ def _agrees(told: e.ChildCompleted | e.ChildFailed, end: HistoryEvent | None) ->
 
 def _unheard(child: Record, by_id: Records) -> Iterator[Violation]:
     """An open parent has heard of every child that has ended. One that goes on as another run has not."""
-    head = child.head
-    parent = by_id.get(head.parent_id or "")
-    if head.is_open or parent is None or not parent.head.is_open or not child.history:
+    execution_row = child.execution_row
+    parent = by_id.get(execution_row.parent_id or "")
+    if execution_row.is_open or parent is None or not parent.execution_row.is_open or not child.history:
         return
     end = child.history[-1].body
     if isinstance(end, e.WorkflowContinued) or (isinstance(end, e.WorkflowTerminated) and end.successor is not None):
         return
-    told = [event for event in parent.history if isinstance(event.body, _ENDS) and event.body.child_no == head.child_no]
+    told = [
+        event
+        for event in parent.history
+        if isinstance(event.body, _ENDS) and event.body.child_no == execution_row.child_no
+    ]
     if not told:
-        text = f"has ended, and its parent {parent.head.id} was not told (child {head.child_no})"
-        yield Violation("I15", head.id, child.history[-1].seq, text)
+        text = f"has ended, and its parent {parent.execution_row.id} was not told (child {execution_row.child_no})"
+        yield Violation("I15", execution_row.id, child.history[-1].seq, text)
 
 
 def _counted(parent: Record, bound: int, *, at_rest: bool) -> Iterator[Violation]:
-    head = parent.head
-    if head.open_children != bound:
-        text = f"the head has counted {head.open_children} children that hang on it, there are {bound}"
-        yield Violation("I15", head.id, 0, text)
-    elif at_rest and not head.is_open and head.open_children:
-        yield Violation("I15", head.id, 0, f"closed, but {head.open_children} children still hang on it")
+    execution_row = parent.execution_row
+    if execution_row.open_children != bound:
+        text = f"the head has counted {execution_row.open_children} children that hang on it, there are {bound}"
+        yield Violation("I15", execution_row.id, 0, text)
+    elif at_rest and not execution_row.is_open and execution_row.open_children:
+        yield Violation(
+            "I15", execution_row.id, 0, f"closed, but {execution_row.open_children} children still hang on it"
+        )
 
 
-def check_fates(records: Sequence[Record]) -> list[Violation]:
+def check_parent_close(records: Sequence[Record]) -> list[Violation]:
     """Children whose parents have closed, once all is at rest: what was to become of them has."""
-    by_id = {record.head.id: record for record in records}
-    return [violation for record in records for violation in _fate(record, by_id, at_rest=True)]
+    by_id = {record.execution_row.id: record for record in records}
+    return [violation for record in records for violation in _parent_close(record, by_id, at_rest=True)]
 
 
-def _fate(child: Record, by_id: Records, *, at_rest: bool) -> Iterator[Violation]:
+def _parent_close(child: Record, by_id: Records, *, at_rest: bool) -> Iterator[Violation]:
     """What has become of a child when its parent closed is what its parent had asked for: no more, and (`at_rest`, if
     the child has not ended by itself) no less. One that its parent has cancelled is left alone afterwards, and so is
     one that was adopted."""
-    head = child.head
-    parent = by_id.get(head.parent_id or "")
+    execution_row = child.execution_row
+    parent = by_id.get(execution_row.parent_id or "")
     if parent is None:
         return
-    started = _started(parent).get(head.child_no)
+    started = _started(parent).get(execution_row.child_no)
     if started is None or started.if_running == IfRunning.USE_EXISTING:
         return
     asked = _asked_for(started, parent)
@@ -151,16 +169,21 @@ def _fate(child: Record, by_id: Records, *, at_rest: bool) -> Iterator[Violation
         # It may have been done before another one took the child over, with its parent's past.
         if done not in {asked, *(_asked_for(started, before) for before in _before(parent, by_id))}:
             text = f"when its parent closed: {done}, but {asked} was asked for ({started.on_parent_close})"
-            yield Violation("I15", head.id, event.seq, text)
-    if not at_rest or parent.head.is_open or not head.is_open or _was_cancelled(parent, head.child_no):
+            yield Violation("I15", execution_row.id, event.seq, text)
+    if (
+        not at_rest
+        or parent.execution_row.is_open
+        or not execution_row.is_open
+        or _was_cancelled(parent, execution_row.child_no)
+    ):
         return
-    if head.on_parent_close != ParentClose.ABANDON:
+    if execution_row.on_parent_close != ParentClose.ABANDON:
         return  # not decided yet, which the parent's count tells
     # One that was cancelled may have been reset to before that: whoever did so wanted it.
     told = any(e.CancelRequested in record.kinds for record in (child, *_before(child, by_id)))
     if asked is ParentClose.TERMINATE or (asked is ParentClose.CANCEL and not told):
         text = f"open, but {asked} was asked for when its parent closed ({started.on_parent_close})"
-        yield Violation("I15", head.id, 0, text)
+        yield Violation("I15", execution_row.id, 0, text)
 
 
 def _before(record: Record, by_id: Records) -> Iterator[Record]:

@@ -9,12 +9,12 @@ from verification.invariants.records import Record, Violation, as_stored
 
 def check_growth(before: Iterable[Record], after: Iterable[Record]) -> list[Violation]:
     """Histories only grow: what an earlier read showed is the beginning of what a later one shows."""
-    later = {record.head.id: record for record in after}
+    later = {record.execution_row.id: record for record in after}
     found: list[Violation] = []
     for record in before:
-        now = later.get(record.head.id)
+        now = later.get(record.execution_row.id)
         if now is None:
-            found.append(Violation("I01", record.head.id, 0, "was there before and is gone"))
+            found.append(Violation("I01", record.execution_row.id, 0, "was there before and is gone"))
             continue
         found.extend(_grown(record, now))
     return sorted(found)
@@ -24,4 +24,6 @@ def _grown(before: Record, after: Record) -> Iterator[Violation]:
     events = {event.seq: as_stored(event) for event in after.history}
     for event in before.history:
         if events.get(event.seq) != as_stored(event):
-            yield Violation("I01", before.head.id, event.seq, f"{event.type} was read before and is now different")
+            yield Violation(
+                "I01", before.execution_row.id, event.seq, f"{event.type} was read before and is now different"
+            )

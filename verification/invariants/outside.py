@@ -39,10 +39,10 @@ def check_messages(records: Sequence[Record]) -> Iterator[Violation]:
             continue
         for event in record.history:
             if isinstance(event.body, e.EventReceived) and event.body.correlation is not None:
-                first = receiver.setdefault(event.body.event_id, record.head.id)
-                if first != record.head.id:
+                first = receiver.setdefault(event.body.event_id, record.execution_row.id)
+                if first != record.execution_row.id:
                     text = f"message {event.body.event_id} was received by {first} as well"
-                    yield Violation("I21", record.head.id, event.seq, text)
+                    yield Violation("I21", record.execution_row.id, event.seq, text)
 
 
 def _order(record: Record) -> Iterator[Violation]:
@@ -53,7 +53,7 @@ def _order(record: Record) -> Iterator[Violation]:
             before = last.get(event.body.name, 0)
             if event.body.broadcast_id < before:
                 text = f"broadcast {event.body.broadcast_id} of {event.body.name!r} came after {before}"
-                yield Violation("I21", record.head.id, event.seq, text)
+                yield Violation("I21", record.execution_row.id, event.seq, text)
             last[event.body.name] = max(before, event.body.broadcast_id)
 
 
@@ -67,17 +67,17 @@ def _deadlines(record: Record) -> Iterator[Violation]:
             at = expires.get(body.promise_no)
             if at is None:
                 text = f"promise {body.promise_no} timed out, and has no time-out"
-                yield Violation("I13", record.head.id, event.seq, text)
+                yield Violation("I13", record.execution_row.id, event.seq, text)
             elif event.at < at:
                 text = f"promise {body.promise_no} timed out {at - event.at} µs too early"
-                yield Violation("I13", record.head.id, event.seq, text)
+                yield Violation("I13", record.execution_row.id, event.seq, text)
 
 
 def _counted(record: Record, waits: Sequence[SubscriptionRow]) -> Iterator[Violation]:
-    head = record.head
-    if head.open_waits != len(waits):
-        text = f"the head has counted {head.open_waits} subscriptions, there are {len(waits)}"
-        yield Violation("I20", head.id, 0, text)
+    execution_row = record.execution_row
+    if execution_row.open_waits != len(waits):
+        text = f"the head has counted {execution_row.open_waits} subscriptions, there are {len(waits)}"
+        yield Violation("I20", execution_row.id, 0, text)
 
 
 def _asked_for(record: Record, waits: Sequence[SubscriptionRow]) -> Iterator[Violation]:
@@ -96,7 +96,9 @@ def _asked_for(record: Record, waits: Sequence[SubscriptionRow]) -> Iterator[Vio
     for wait in waits:
         if wait.wait_no not in open_waits:
             what = f"wait {wait.wait_no}" if wait.wait_no > 0 else f"promise {-wait.wait_no}"
-            yield Violation("I20", record.head.id, 0, f"a subscription to {wait.key!r}, but {what} is not open")
+            yield Violation(
+                "I20", record.execution_row.id, 0, f"a subscription to {wait.key!r}, but {what} is not open"
+            )
 
 
 def _settled_before(row: PromiseRow, at: int) -> bool:
@@ -123,16 +125,16 @@ def _promises(record: Record, rows: Sequence[PromiseRow]) -> Iterator[Violation]
     found = {row.promise_no: row for row in rows if row.promise_no}
     for number, row in found.items():
         if number not in made:
-            yield Violation("I22", record.head.id, 0, f"promise {number} has a row, and was never made")
+            yield Violation("I22", record.execution_row.id, 0, f"promise {number} has a row, and was never made")
         elif made[number] == (row.name, PromiseState.CANCELLED) and _settled_before(row, made_at[number]):
             continue
         elif made[number] != (row.name, row.state):
             name, state = made[number]
             text = f"promise {number} is {name!r}, {state} in the history; its row says {row.name!r}, {row.state}"
-            yield Violation("I22", record.head.id, 0, text)
+            yield Violation("I22", record.execution_row.id, 0, text)
         elif shapes[number] != bytes(row.shape):
             text = f"promise {number} takes {shapes[number]!r} in the history; its row says {bytes(row.shape)!r}"
-            yield Violation("I22", record.head.id, 0, text)
-    if record.head.is_open:
+            yield Violation("I22", record.execution_row.id, 0, text)
+    if record.execution_row.is_open:
         for number in made.keys() - found.keys():
-            yield Violation("I22", record.head.id, 0, f"promise {number} has no row")
+            yield Violation("I22", record.execution_row.id, 0, f"promise {number} has no row")

@@ -12,8 +12,8 @@ from holdfast.model import events as e
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import Execution, TaskRow, TimerRow
 from holdfast.model.messages import PromiseRow, SubscriptionRow
-from holdfast.store.looks import ExecutionQuery
 from holdfast.store.protocol import Store
+from holdfast.store.queries import ExecutionQuery
 
 PAGE: Final = 500
 PASSES: Final = 50
@@ -37,7 +37,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     `kinds` are the events that its history has: most checks are about some that few histories have.
     """
 
-    head: Execution
+    execution_row: Execution
     history: Sequence[HistoryEvent]
     tasks: Sequence[TaskRow] | None = None
     timers: Sequence[TimerRow] | None = None
@@ -75,16 +75,20 @@ async def read(store: Store, org: str = "default") -> list[Record]:
     """
     found: dict[str, Record] = {}
     for _ in range(PASSES):
-        heads = await _heads(store, org)
-        moved = [head for head in heads if head.id not in found or found[head.id].head != head]
+        execution_rows = await _execution_rows(store, org)
+        moved = [
+            execution_row
+            for execution_row in execution_rows
+            if execution_row.id not in found or found[execution_row.id].execution_row != execution_row
+        ]
         if not moved:
             break
-        for head in moved:
-            found[head.id] = await _read_one(store, head)
+        for execution_row in moved:
+            found[execution_row.id] = await _read_one(store, execution_row)
     return [found[key] for key in sorted(found)]
 
 
-async def _heads(store: Store, org: str) -> list[Execution]:
+async def _execution_rows(store: Store, org: str) -> list[Execution]:
     found: list[Execution] = []
     before: str | None = None
     while page := await store.list_executions(ExecutionQuery(org=org, before=before, limit=PAGE)):
@@ -93,15 +97,17 @@ async def _heads(store: Store, org: str) -> list[Execution]:
     return found
 
 
-async def _read_one(store: Store, head: Execution) -> Record:
+async def _read_one(store: Store, execution_row: Execution) -> Record:
     """Rows that belong together: read again if the execution has moved between its head and its rows."""
     while True:
-        history = await store.history(head.org, head.id)
-        tasks = await store.tasks(head.org, head.id)
-        timers = await store.timers(head.org, head.id)
-        waits = await store.waits(head.org, head.id)
-        promises = await store.promises(head.org, head.id)
-        now = (await store.executions(head.org, [head.id]))[head.id]
-        if now == head:
-            return Record(head=head, history=history, tasks=tasks, timers=timers, waits=waits, promises=promises)
-        head = now
+        history = await store.history(execution_row.org, execution_row.id)
+        tasks = await store.tasks(execution_row.org, execution_row.id)
+        timers = await store.timers(execution_row.org, execution_row.id)
+        waits = await store.waits(execution_row.org, execution_row.id)
+        promises = await store.promises(execution_row.org, execution_row.id)
+        now = (await store.executions(execution_row.org, [execution_row.id]))[execution_row.id]
+        if now == execution_row:
+            return Record(
+                execution_row=execution_row, history=history, tasks=tasks, timers=timers, waits=waits, promises=promises
+            )
+        execution_row = now

@@ -10,6 +10,6 @@ it) is up to a `Faults` object.
 from __future__ import annotations
 
 from verification.memory.database import MemoryDatabase
-from verification.memory.store import Doubt, Faults, MemoryStore
+from verification.memory.store import Faults, InDoubtCommit, MemoryStore
 
-__all__ = ["Doubt", "Faults", "MemoryDatabase", "MemoryStore"]
+__all__ = ["Faults", "InDoubtCommit", "MemoryDatabase", "MemoryStore"]

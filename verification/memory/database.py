@@ -47,7 +47,7 @@ class MemoryDatabase:
     """Everything there is. `commits` counts the transactions."""
 
     def __init__(self) -> None:
-        self.heads: dict[str, Execution] = {}
+        self.execution_rows: dict[str, Execution] = {}
         self.ready: dict[str, Ready] = {}
         self.events: dict[str, dict[int, HistoryEvent]] = {}
         self.workflow_keys: dict[WorkflowKey, str] = {}
@@ -80,17 +80,17 @@ class MemoryDatabase:
         self.watch: Callable[[], None] | None = None
         """Whoever else looks at every commit, and is no node."""
 
-    def head(self, execution_id: str) -> Execution | None:
+    def execution_row(self, execution_id: str) -> Execution | None:
         """A head with its ready row: the caller's own."""
-        found = self.heads.get(execution_id)
+        found = self.execution_rows.get(execution_id)
         if found is None:
             return None
-        head = copied(found)
-        if head.metadata is not None:
-            head.metadata = dict(head.metadata)
+        execution_row = copied(found)
+        if execution_row.metadata is not None:
+            execution_row.metadata = dict(execution_row.metadata)
         ready = self.ready.get(execution_id)
-        head.ready = copied(ready) if ready is not None else None
-        return head
+        execution_row.ready = copied(ready) if ready is not None else None
+        return execution_row
 
     def history(self, execution_id: str) -> list[HistoryEvent]:
         events = self.events.get(execution_id, {})

@@ -13,9 +13,9 @@ def write_deletions(database: MemoryDatabase, changes: Changes) -> None:
     if changes.removed:
         _remove(database, changes.removed.keys(), changes.remains)
         database.remains.update((key, changes.removed[key].org) for key in changes.remains)
-        for head in changes.removed.values():
-            if database.workflow_keys.get((head.org, head.workflow_id)) == head.id:
-                del database.workflow_keys[head.org, head.workflow_id]
+        for execution_row in changes.removed.values():
+            if database.workflow_keys.get((execution_row.org, execution_row.workflow_id)) == execution_row.id:
+                del database.workflow_keys[execution_row.org, execution_row.workflow_id]
     for org, page in changes.purged_orgs.items():
         _purge(database, org, page)
     if changes.cleared:
@@ -27,7 +27,7 @@ def write_deletions(database: MemoryDatabase, changes: Changes) -> None:
 
 
 def _purge(database: MemoryDatabase, org: str, page: int) -> None:
-    found = [key for key, head in database.heads.items() if head.org == org][:page]
+    found = [key for key, execution_row in database.execution_rows.items() if execution_row.org == org][:page]
     _remove(database, found)
     if not found:
         _clear(database, [key for key, of in database.remains.items() if of == org], page)
@@ -64,7 +64,7 @@ def _remove(database: MemoryDatabase, found: Collection[str], remains: Collectio
         database.ready.pop(key, None)
         if key not in remains:
             database.events.pop(key, None)
-        del database.heads[key]
+        del database.execution_rows[key]
 
 
 def _drop(table: dict[Any, Any], is_gone: Any) -> None:
@@ -96,4 +96,8 @@ def _org_of(key: Any, row: Any) -> Any:
 def holds_any(database: MemoryDatabase, org: str) -> bool:
     if org in database.remains.values():
         return True
-    return any(_org_of(key, row) == org for table in (database.heads, *_of_org(database)) for key, row in table.items())
+    return any(
+        _org_of(key, row) == org
+        for table in (database.execution_rows, *_of_org(database))
+        for key, row in table.items()
+    )

@@ -71,7 +71,7 @@ class _Load:
         self._messages()
         if self.tasks:
             self._tasks()
-        if plan.children or plan.bereaved:
+        if plan.children or plan.orphans:
             self._children()
         self._executions()
         if plan.unread or plan.calls_after or plan.dead_letters:
@@ -118,8 +118,10 @@ class _Load:
     def _is_used(self, key: tuple[str, str]) -> bool:
         """Whether what the request has started is not over for long enough."""
         row = self.database.requests[key]
-        head = self.database.heads.get(row.execution_id or "")
-        return head is not None and (head.closed_at is None or head.closed_at + row.ttl > self.loaded.now)
+        execution_row = self.database.execution_rows.get(row.execution_id or "")
+        return execution_row is not None and (
+            execution_row.closed_at is None or execution_row.closed_at + row.ttl > self.loaded.now
+        )
 
     def _workflow_keys(self) -> None:
         known = self.database.workflow_keys
@@ -160,17 +162,21 @@ class _Load:
         found: list[tuple[int, int, str]] = []
         suspects: list[tuple[int, int, str]] = []
         for key, row in waiting:
-            head = self.database.heads[key]
-            build = claim.builds.get((head.kind, head.version))
-            if build is None or head.org != claim.org or head.queue not in claim.queues:
+            execution_row = self.database.execution_rows[key]
+            build = claim.builds.get((execution_row.kind, execution_row.version))
+            if build is None or execution_row.org != claim.org or execution_row.queue not in claim.queues:
                 continue
             if row.not_before_at <= self.loaded.now or (row.avoid_build is not None and row.avoid_build != build):
-                among = suspects if head.crashes >= claim.suspect_from else found
+                among = suspects if execution_row.crashes >= claim.suspect_from else found
                 waited_us = self.loaded.now - row.since_at
-                if among is found and claim.leave is not None and claim.leave.leaves(key, head.last_seq, waited_us):
+                if (
+                    among is found
+                    and claim.sticky is not None
+                    and claim.sticky.skips(key, execution_row.last_seq, waited_us)
+                ):
                     self.loaded.turns_left = True
                     continue
-                among.append((-head.priority, row.since_at, key))
+                among.append((-execution_row.priority, row.since_at, key))
         return [key for _, _, key in sorted([*found, *sorted(suspects)[: claim.suspects]])]
 
     def _task_claims(self) -> None:
@@ -224,36 +230,36 @@ class _Load:
 
     def _children(self) -> None:
         database, loaded, wanted = self.database, self.loaded, self.plan.children
-        for head in database.heads.values() if wanted else ():
-            key = (head.parent_id or "", head.child_no)
-            if key in wanted and head.closed_at is None:
-                loaded.children[key] = head.id
-                self.executions.add(head.id)
-        if not self.plan.bereaved:
+        for execution_row in database.execution_rows.values() if wanted else ():
+            key = (execution_row.parent_id or "", execution_row.child_no)
+            if key in wanted and execution_row.closed_at is None:
+                loaded.children[key] = execution_row.id
+                self.executions.add(execution_row.id)
+        if not self.plan.orphans:
             return
         found: list[tuple[str, str | None]] = []
-        for head in database.heads.values():
-            if head.open_children > 0 and head.closed_at is not None:
-                bound = [child.id for child in database.heads.values() if _is_bound(child, head.id)]
-                found += [(head.id, child) for child in sorted(bound)] or [(head.id, None)]
-        loaded.bereaved = sorted(found, key=lambda pair: (pair[0], pair[1] or ""))[: self.plan.bereaved]
-        for parent, child in loaded.bereaved:
+        for execution_row in database.execution_rows.values():
+            if execution_row.open_children > 0 and execution_row.closed_at is not None:
+                bound = [child.id for child in database.execution_rows.values() if _is_bound(child, execution_row.id)]
+                found += [(execution_row.id, child) for child in sorted(bound)] or [(execution_row.id, None)]
+        loaded.orphans = sorted(found, key=lambda pair: (pair[0], pair[1] or ""))[: self.plan.orphans]
+        for parent, child in loaded.orphans:
             self.executions.update({parent} if child is None else {parent, child})
 
     def _executions(self) -> None:
         """An open child brings its parent along, which hears of its end; a parent does not bring its own."""
         if not self.executions:
             return
-        found, head = self.loaded.executions, self.database.head
+        found, execution_row = self.loaded.executions, self.database.execution_row
         parents = set()
         for key in sorted(self.executions):
-            execution = head(key)
+            execution = execution_row(key)
             if execution is not None:
                 found[key] = execution
                 if execution.parent_id is not None and execution.is_open:
                     parents.add(execution.parent_id)
         for key in sorted(parents - found.keys()):
-            parent = head(key)
+            parent = execution_row(key)
             if parent is not None:
                 found[key] = parent
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from holdfast.model.events import HistoryEvent
-from holdfast.model.executions import DeadLetter, Execution, OutputRow, State, Status
+from holdfast.model.executions import DeadLetter, Execution, OutputRow, State, WorkflowStatus
 from holdfast.model.messages import DeliveryRow, EventKeyRow
-from holdfast.store.looks import Backlog, ExecutionQuery, Inconsistency, QueueDepth
 from holdfast.store.protocol import TaskKey
+from holdfast.store.queries import Backlog, ExecutionQuery, Inconsistency, QueueDepth
 from verification.memory.database import MemoryDatabase, copied
 from verification.memory.load import with_signal
 
@@ -18,19 +18,21 @@ _WAITS = frozenset({"event", "message", "broadcast"})
 
 
 def executions(database: MemoryDatabase, org: str, ids: Sequence[str]) -> dict[str, Execution]:
-    found = ((key, database.head(key)) for key in ids)
-    return {key: head for key, head in found if head is not None and head.org == org}
+    found = ((key, database.execution_row(key)) for key in ids)
+    return {
+        key: execution_row for key, execution_row in found if execution_row is not None and execution_row.org == org
+    }
 
 
 def execution_by_workflow_id(database: MemoryDatabase, org: str, workflow_id: str) -> Execution | None:
-    return database.head(database.workflow_keys.get((org, workflow_id), ""))
+    return database.execution_row(database.workflow_keys.get((org, workflow_id), ""))
 
 
 def history(
     database: MemoryDatabase, org: str, execution_id: str, *, after: int, limit: int | None, types: Sequence[str]
 ) -> list[HistoryEvent]:
-    head = database.heads.get(execution_id)
-    if head is None or head.org != org:
+    execution_row = database.execution_rows.get(execution_id)
+    if execution_row is None or execution_row.org != org:
         return []
     wanted = (
         event for event in database.history(execution_id) if event.seq > after and (not types or event.type in types)
@@ -41,8 +43,12 @@ def history(
 def last_events(database: MemoryDatabase, org: str, ids: Sequence[str]) -> dict[str, HistoryEvent]:
     found = {}
     for key in ids:
-        head = database.heads.get(key)
-        event = database.events.get(key, {}).get(head.last_seq) if head is not None and head.org == org else None
+        execution_row = database.execution_rows.get(key)
+        event = (
+            database.events.get(key, {}).get(execution_row.last_seq)
+            if execution_row is not None and execution_row.org == org
+            else None
+        )
         if event is not None:
             found[key] = event
     return found
@@ -50,27 +56,42 @@ def last_events(database: MemoryDatabase, org: str, ids: Sequence[str]) -> dict[
 
 def list_executions(database: MemoryDatabase, query: ExecutionQuery) -> list[Execution]:
     """One page, newest first."""
-    heads = (database.head(key) for key in sorted(database.heads, reverse=True))
-    return list(islice((head for head in heads if head is not None and _wanted(head, query)), query.limit))
-
-
-def _wanted(head: Execution, query: ExecutionQuery) -> bool:
-    return (
-        head.org == query.org
-        and (query.before is None or head.id < query.before)
-        and (not query.statuses or head.status in query.statuses)
-        and (not query.kinds or head.kind in query.kinds)
-        and (query.workflow_id is None or head.workflow_id == query.workflow_id)
-        and (query.queue is None or head.queue == query.queue)
-        and (query.created_from is None or head.created_at >= query.created_from)
-        and (query.created_before is None or head.created_at < query.created_before)
-        and all((head.metadata or {}).get(key) == value for key, value in query.metadata)
+    execution_rows = (database.execution_row(key) for key in sorted(database.execution_rows, reverse=True))
+    return list(
+        islice(
+            (
+                execution_row
+                for execution_row in execution_rows
+                if execution_row is not None and _wanted(execution_row, query)
+            ),
+            query.limit,
+        )
     )
 
 
-def count_executions(database: MemoryDatabase, org: str) -> dict[Status, int]:
-    heads = (database.head(key) for key in database.heads)
-    return dict(Counter(head.status for head in heads if head is not None and head.org == org))
+def _wanted(execution_row: Execution, query: ExecutionQuery) -> bool:
+    return (
+        execution_row.org == query.org
+        and (query.before is None or execution_row.id < query.before)
+        and (not query.statuses or execution_row.status in query.statuses)
+        and (not query.kinds or execution_row.kind in query.kinds)
+        and (query.workflow_id is None or execution_row.workflow_id == query.workflow_id)
+        and (query.queue is None or execution_row.queue == query.queue)
+        and (query.created_from is None or execution_row.created_at >= query.created_from)
+        and (query.created_before is None or execution_row.created_at < query.created_before)
+        and all((execution_row.metadata or {}).get(key) == value for key, value in query.metadata)
+    )
+
+
+def count_executions(database: MemoryDatabase, org: str) -> dict[WorkflowStatus, int]:
+    execution_rows = (database.execution_row(key) for key in database.execution_rows)
+    return dict(
+        Counter(
+            execution_row.status
+            for execution_row in execution_rows
+            if execution_row is not None and execution_row.org == org
+        )
+    )
 
 
 def dead_letters(database: MemoryDatabase, org: str, execution_id: str | None, limit: int) -> list[DeadLetter]:
@@ -86,8 +107,8 @@ def dead_letters(database: MemoryDatabase, org: str, execution_id: str | None, l
 
 
 def task_output(database: MemoryDatabase, org: str, key: TaskKey, after: int, limit: int) -> list[OutputRow]:
-    head = database.heads.get(key[0])
-    if head is None or head.org != org:
+    execution_row = database.execution_rows.get(key[0])
+    if execution_row is None or execution_row.org != org:
         return []
     kept = sorted(database.output.get(key, {}).items())
     return [row for seq, row in kept if seq > after][:limit]
@@ -123,23 +144,23 @@ def _instants(database: MemoryDatabase, after: int) -> Iterator[int]:
             yield ready.not_before_at
 
 
-def news_for(database: MemoryDatabase, worker: str) -> list[tuple[str, int]]:
-    found = sorted(key for key, ready in database.ready.items() if ready.worker == worker and ready.news)
-    return [(key, database.heads[key].last_seq) for key in found]
+def pending_events_for(database: MemoryDatabase, worker: str) -> list[tuple[str, int]]:
+    found = sorted(key for key, ready in database.ready.items() if ready.worker == worker and ready.pending_events)
+    return [(key, database.execution_rows[key].last_seq) for key in found]
 
 
 def inconsistencies(database: MemoryDatabase, org: str, limit: int) -> list[Inconsistency]:
     """Open executions that wait for rows which do not exist, or have unread events and no ready row."""
     found: list[Inconsistency] = []
     missing: list[Inconsistency] = []
-    for key in sorted(database.heads):
-        head = database.heads[key]
-        if head.org != org or not head.is_open or key in database.ready:
+    for key in sorted(database.execution_rows):
+        execution_row = database.execution_rows[key]
+        if execution_row.org != org or not execution_row.is_open or key in database.ready:
             continue
-        if head.last_seq > head.seen_seq:
+        if execution_row.last_seq > execution_row.seen_seq:
             found.append(Inconsistency(execution_id=key, unread=True))
             continue
-        lost = _missing(database, head)
+        lost = _missing(database, execution_row)
         if lost:
             missing.append(
                 Inconsistency(
@@ -153,18 +174,18 @@ def inconsistencies(database: MemoryDatabase, org: str, limit: int) -> list[Inco
     return [*found, *missing][:limit]
 
 
-def _missing(database: MemoryDatabase, head: Execution) -> dict[str, list[int]]:
-    waits = {row.wait_no for row in database.subscriptions.values() if row.execution_id == head.id}
+def _missing(database: MemoryDatabase, execution_row: Execution) -> dict[str, list[int]]:
+    waits = {row.wait_no for row in database.subscriptions.values() if row.execution_id == execution_row.id}
     promises = {
         row.promise_no
         for row in database.promises.values()
-        if row.execution_id == head.id
-        and (row.timer_no is None or (head.id, row.timer_no) in database.timers)
+        if row.execution_id == execution_row.id
+        and (row.timer_no is None or (execution_row.id, row.timer_no) in database.timers)
         and (row.event_key is None or -row.promise_no in waits)
     }
     lost: dict[str, list[int]] = defaultdict(list)
-    for wait in head.waiting_for:
-        at = (head.id, wait.number)
+    for wait in execution_row.waiting_for:
+        at = (execution_row.id, wait.number)
         if wait.kind == "timer" and at not in database.timers:
             lost["timer"].append(wait.number)
         elif wait.kind == "task" and at not in database.tasks:
@@ -179,14 +200,16 @@ def _missing(database: MemoryDatabase, head: Execution) -> dict[str, list[int]]:
 def backlog(database: MemoryDatabase, now: int, most: int) -> Backlog:
     turns, tasks, stuck = _Depths(), _Depths(), Counter[str]()
     for key, ready in database.ready.items():
-        head = database.heads[key]
+        execution_row = database.execution_rows[key]
         if ready.worker is None and ready.not_before_at <= now:
-            turns[head.org, head.queue].append(max(ready.since_at, ready.not_before_at))
+            turns[execution_row.org, execution_row.queue].append(max(ready.since_at, ready.not_before_at))
     for task in database.tasks.values():
         if task.worker is None and not task.deferred and task.not_before_at <= now:
             tasks[task.org, task.queue].append(max(task.not_before_at, task.scheduled_at))
-    stuck.update(head.org for head in database.heads.values() if head.state is State.STUCK)
-    orgs = sorted({head.org for head in database.heads.values()})[:most]
+    stuck.update(
+        execution_row.org for execution_row in database.execution_rows.values() if execution_row.state is State.STUCK
+    )
+    orgs = sorted({execution_row.org for execution_row in database.execution_rows.values()})[:most]
     return Backlog(turns=turns.fullest(most), tasks=tasks.fullest(most), stuck={k: stuck[k] for k in orgs if stuck[k]})
 
 

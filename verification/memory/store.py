@@ -21,10 +21,10 @@ from holdfast.model.executions import (
     DefinitionRow,
     Execution,
     OutputRow,
-    Status,
     TaskRow,
     TimerRow,
     WorkerRow,
+    WorkflowStatus,
 )
 from holdfast.model.keys import ApiKey, AuditRow, Org
 from holdfast.model.messages import (
@@ -39,8 +39,8 @@ from holdfast.model.messages import (
 from holdfast.model.pauses import Pause
 from holdfast.model.standalone import is_reserved
 from holdfast.store.closed_pages import ClosedPage, closed_after, page_of
-from holdfast.store.looks import Backlog, ExecutionQuery, Inconsistency, Vitals
 from holdfast.store.protocol import Batch, BatchSource, Changes, Clock, Loaded
+from holdfast.store.queries import Backlog, ExecutionQuery, Inconsistency, Vitals
 from verification.memory import keys, read
 from verification.memory.database import MemoryDatabase, copied
 from verification.memory.deletions import holds_any
@@ -54,13 +54,13 @@ _HINT_S = 0.05
 
 
 @dataclass(frozen=True)
-class Doubt:
+class InDoubtCommit:
     """The answer to a COMMIT is lost: whether it `stands`, and after how long the node finds out. Callers who can't
-    wait that long are told after `told_after_s` that it is not known, if that comes first."""
+    wait that long are told after `notified_after_s` that it is not known, if that comes first."""
 
     stands: bool
     lasts_s: float
-    told_after_s: float
+    notified_after_s: float
 
 
 class Faults:
@@ -74,7 +74,7 @@ class Faults:
         """Raise to lose the transaction before its commit: nothing of it is written. StorageBusy is tried again at
         once, unless its details say that it is `final`."""
 
-    def doubt(self) -> Doubt | None:
+    def in_doubt(self) -> InDoubtCommit | None:
         """Not None to lose the answer to a commit. The node does nothing else until it knows."""
         return None
 
@@ -105,14 +105,14 @@ class MemoryStore:
         self._awake = False
         self._waits = False
         self._own_commits = 0
-        self._told_commits = -1
+        self._seen_commits = -1
 
     @property
     def database(self) -> MemoryDatabase:
         return self._database
 
     @property
-    def in_company(self) -> bool:
+    def has_peers(self) -> bool:
         return len(self._database.listeners) > 1
 
     async def open(self, source: BatchSource) -> None:
@@ -122,14 +122,14 @@ class MemoryStore:
         self._context = copy_context()
         self._source = source
         self._changed: asyncio.Future[None] | None = None
-        self._told_of: asyncio.Future[None] | None = None
-        self._hears: asyncio.Future[None] | None = None
+        self._seen_of: asyncio.Future[None] | None = None
+        self._hears_peers: asyncio.Future[None] | None = None
         self._database.listeners.append(self._heard)
 
     async def close(self) -> None:
         while self._waits:
-            self._hears = self._loop.create_future()
-            await self._hears
+            self._hears_peers = self._loop.create_future()
+            await self._hears_peers
         if self._source is not None:
             self._work()
             self._source = None
@@ -170,7 +170,7 @@ class MemoryStore:
                 return
             self._run(batch)
 
-    def _tell(self, batch: Batch) -> None:
+    def _notify(self, batch: Batch) -> None:
         """Now, or later: the next batch has to know what this one has handed out."""
         pause_s = self._faults.pause_s()
         if not pause_s:
@@ -180,9 +180,9 @@ class MemoryStore:
 
     def _wait(self, pause_s: float, batch: Batch, *, stands: bool) -> None:
         self._waits = True
-        self._loop.call_later(pause_s, self._told, batch, stands, context=self._context)
+        self._loop.call_later(pause_s, self._notified, batch, stands, context=self._context)
 
-    def _told(self, batch: Batch, stands: bool) -> None:
+    def _notified(self, batch: Batch, stands: bool) -> None:
         """How a commit ended. One that does not stand is made again, from a fresh load."""
         self._waits = False
         if stands:
@@ -190,21 +190,21 @@ class MemoryStore:
         else:
             self._run(batch)
         self._round()
-        if self._hears is not None and not self._waits:
-            _end(self._hears)
+        if self._hears_peers is not None and not self._waits:
+            _end(self._hears_peers)
 
-    def _ask(self, batch: Batch, doubt: Doubt) -> None:
+    def _ask(self, batch: Batch, in_doubt: InDoubtCommit) -> None:
         """As a node does that has lost its database while it committed: it asks until somebody answers."""
-        if doubt.told_after_s < doubt.lasts_s:
+        if in_doubt.notified_after_s < in_doubt.lasts_s:
             unknown = OutcomeUnknown("the database was lost while it committed: whether this call counts is not known")
-            self._loop.call_later(doubt.told_after_s, batch.doubted, unknown, context=self._context)
-        self._wait(doubt.lasts_s, batch, stands=doubt.stands)
+            self._loop.call_later(in_doubt.notified_after_s, batch.commit_in_doubt, unknown, context=self._context)
+        self._wait(in_doubt.lasts_s, batch, stands=in_doubt.stands)
 
     def _run(self, batch: Batch) -> None:
         """One transaction. If it has to be split, its parts are next."""
         for tries in range(_TRIES):
             try:
-                doubt = self._transact(batch)
+                in_doubt = self._transact(batch)
             except StorageBusy as error:
                 if tries + 1 == _TRIES or getattr(error, "details", {}).get("final"):
                     batch.failed(error)
@@ -213,27 +213,27 @@ class MemoryStore:
             except Exception as error:  # noqa: BLE001 - whatever a rule raises belongs to the batch
                 self._settle(batch, error)
                 return
-            if doubt is None:
-                self._tell(batch)
+            if in_doubt is None:
+                self._notify(batch)
             else:
-                self._ask(batch, doubt)
+                self._ask(batch, in_doubt)
             return
 
-    def _transact(self, batch: Batch) -> Doubt | None:
+    def _transact(self, batch: Batch) -> InDoubtCommit | None:
         loaded: Loaded = load(self._database, batch.plan(), self.clock())
         changes: Changes = batch.decide(loaded)
         if changes == _NOTHING:
             return None
         self._faults.before_commit()
-        doubt = self._faults.doubt()
-        if doubt is None or doubt.stands:
+        in_doubt = self._faults.in_doubt()
+        if in_doubt is None or in_doubt.stands:
             write(self._database, changes, loaded.now)
             self._own_commits += 1
             for listener in self._database.listeners:
                 listener(self)
             if self._database.watch is not None:
                 self._database.watch()
-        return doubt
+        return in_doubt
 
     def _settle(self, batch: Batch, error: Exception) -> None:
         members = batch.split()
@@ -272,7 +272,7 @@ class MemoryStore:
     async def list_executions(self, query: ExecutionQuery) -> list[Execution]:
         return read.list_executions(await self._open(), query)
 
-    async def count_executions(self, org: str) -> dict[Status, int]:
+    async def count_executions(self, org: str) -> dict[WorkflowStatus, int]:
         return read.count_executions(await self._open(), org)
 
     async def tasks(self, org: str, execution_id: str) -> list[TaskRow]:
@@ -360,8 +360,12 @@ class MemoryStore:
         return holds_any(await self._open(), org)
 
     async def closed_page(self, before: int, after: str, limit: int) -> ClosedPage:
-        heads = (await self._open()).heads.values()
-        places = {(head.closed_at, head.id): head for head in heads if head.closed_at is not None}
+        execution_rows = (await self._open()).execution_rows.values()
+        places = {
+            (execution_row.closed_at, execution_row.id): execution_row
+            for execution_row in execution_rows
+            if execution_row.closed_at is not None
+        }
         found = sorted(place for place in places if place > closed_after(after) and place[0] < before)[:limit]
         rows = [(key, at, places[at, key].last_seq, places[at, key].open_children) for at, key in found]
         return page_of(rows, limit)
@@ -381,8 +385,8 @@ class MemoryStore:
     def vitals(self) -> Vitals:
         return Vitals(readers=1)
 
-    async def news_for(self, worker: str) -> list[tuple[str, int]]:
-        return read.news_for(await self._open(), worker)
+    async def pending_events_for(self, worker: str) -> list[tuple[str, int]]:
+        return read.pending_events_for(await self._open(), worker)
 
     async def inconsistencies(self, org: str, limit: int) -> list[Inconsistency]:
         return read.inconsistencies(await self._open(), org, limit)
@@ -391,12 +395,12 @@ class MemoryStore:
         commits = (await self._open()).commits - self._own_commits
         if not self._faults.hint():
             return False
-        told, self._told_commits = self._told_commits, commits
+        told, self._seen_commits = self._seen_commits, commits
         return told != commits
 
-    async def until_changed(self, patience_s: float) -> None:
+    async def until_changed(self, wait_s: float) -> None:
         self._changed = self._loop.create_future()
-        waking = self._loop.call_later(patience_s, _end, self._changed)
+        waking = self._loop.call_later(wait_s, _end, self._changed)
         try:
             await self._changed
         finally:
@@ -405,9 +409,9 @@ class MemoryStore:
     def _heard(self, writer: object) -> None:
         changed = self._changed
         # One hint for whatever is written until it arrives.
-        if writer is self or changed is None or changed is self._told_of or not self._faults.hint():
+        if writer is self or changed is None or changed is self._seen_of or not self._faults.hint():
             return
-        self._told_of = changed
+        self._seen_of = changed
         self._loop.call_later(_HINT_S, _end, changed, context=self._context)
 
 

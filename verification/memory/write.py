@@ -53,17 +53,25 @@ _MESSAGES: Final = (
     "deleted_published",
     "event_keys",
     "dead_events",
-    "exhumed_events",
+    "replayed_dead_events",
     "untriggered",
     "triggers",
 )
-_HEADS: Final = ("new_executions", "changed_executions", "turned", "metadata", "ready", "events", "workflow_keys")
+_EXECUTION_ROWS: Final = (
+    "new_executions",
+    "changed_executions",
+    "turned",
+    "metadata",
+    "ready",
+    "events",
+    "workflow_keys",
+)
 _of_keys: Final = attrgetter(*_KEYS)
 _of_tasks: Final = attrgetter(*_TASKS)
 _of_messages: Final = attrgetter(*_MESSAGES)
 _of_others: Final = attrgetter(
     "deleted_workers",
-    *(name for name in Changes.__struct_fields__ if name not in {*_HEADS, *_KEYS, *_TASKS, *_MESSAGES}),
+    *(name for name in Changes.__struct_fields__ if name not in {*_EXECUTION_ROWS, *_KEYS, *_TASKS, *_MESSAGES}),
 )
 """What each part of a write is about: most batches need few of them. A field that is in no list is among the others."""
 _PAGE: Final = 10_000
@@ -89,7 +97,7 @@ def write(database: MemoryDatabase, changes: Changes, now: int) -> None:
         _write_events(database, changes)
     if any(_of_others(changes)):
         _write_rare(database, changes)
-        _bury(database, changes, now)
+        _dead_letter(database, changes, now)
         write_deletions(database, changes)
     database.commits += 1
 
@@ -104,7 +112,7 @@ def _refuse(what: str) -> StorageError:
 def _check(database: MemoryDatabase, changes: Changes) -> None:
     new = [execution.id for execution in changes.new_executions]
     if new:
-        _check_new("execution", new, database.heads)
+        _check_new("execution", new, database.execution_rows)
     if changes.new_tasks:
         _check_new("task", [(task.execution_id, task.task_no) for task in changes.new_tasks], database.tasks)
     if changes.new_timers:
@@ -120,11 +128,11 @@ def _check(database: MemoryDatabase, changes: Changes) -> None:
         numbers.add(at)
     made = set(new)
     for execution in changes.new_executions:
-        _check_head(execution)
+        _check_execution_row(execution)
     for execution_id, execution in changes.changed_executions.items():
-        if execution_id not in made and execution_id not in database.heads:
+        if execution_id not in made and execution_id not in database.execution_rows:
             raise _refuse(f"a change of execution {execution_id}, which does not exist")
-        _check_head(execution)
+        _check_execution_row(execution)
 
 
 def _check_new(what: str, keys: Sequence[object], table: object) -> None:
@@ -132,35 +140,35 @@ def _check_new(what: str, keys: Sequence[object], table: object) -> None:
         raise _refuse(f"a second {what} of the same number among {keys}")
 
 
-def _check_head(head: Execution) -> None:
+def _check_execution_row(execution_row: Execution) -> None:
     """The same rules as the CHECKs of the SQL stores."""
-    if min(_counts(head)) < 0:
-        raise _refuse(f"a count below 0 of execution {head.id}")
-    if head.seen_seq > head.last_seq or head.call_seq > head.last_seq:
-        raise _refuse(f"execution {head.id}, which has seen more than there is")
-    if (head.closed_at is None) != (head.state in OPEN_STATES):
-        raise _refuse(f"execution {head.id}, closed at {head.closed_at} and {head.state}")
+    if min(_counts(execution_row)) < 0:
+        raise _refuse(f"a count below 0 of execution {execution_row.id}")
+    if execution_row.seen_seq > execution_row.last_seq or execution_row.call_seq > execution_row.last_seq:
+        raise _refuse(f"execution {execution_row.id}, which has seen more than there is")
+    if (execution_row.closed_at is None) != (execution_row.state in OPEN_STATES):
+        raise _refuse(f"execution {execution_row.id}, closed at {execution_row.closed_at} and {execution_row.state}")
 
 
 # --- writing ------------------------------------------------------------------------------------------------------
 
 
 def _write_executions(database: MemoryDatabase, changes: Changes) -> None:
-    heads = database.heads
+    execution_rows = database.execution_rows
     made = set()
     for execution in changes.new_executions:
         made.add(execution.id)
-        head = copied(execution)
-        head.ready = None
-        head.metadata = dict(head.metadata) if head.metadata is not None else None
-        heads[head.id] = head
+        execution_row = copied(execution)
+        execution_row.ready = None
+        execution_row.metadata = dict(execution_row.metadata) if execution_row.metadata is not None else None
+        execution_rows[execution_row.id] = execution_row
     for execution_id, execution in changes.changed_executions.items():
         if execution_id in made:
             continue
-        if execution_id in changes.turned:
-            heads[execution_id] = _turned(heads[execution_id], execution)
+        if execution_id in changes.state_changed:
+            execution_rows[execution_id] = _turned(execution_rows[execution_id], execution)
         else:
-            _go_on(heads[execution_id], execution)
+            _advance(execution_rows[execution_id], execution)
     for execution_id, execution in changes.ready.items():
         if execution.ready is None:
             database.ready.pop(execution_id, None)
@@ -168,35 +176,35 @@ def _write_executions(database: MemoryDatabase, changes: Changes) -> None:
             database.ready[execution_id] = copied(execution.ready)
 
 
-def _go_on(head: Execution, execution: Execution) -> None:
+def _advance(execution_row: Execution, execution: Execution) -> None:
     """What changes of a head while its state stays: nothing else of it is written."""
-    head.updated_at = execution.updated_at
-    head.last_seq = execution.last_seq
-    head.seen_seq = execution.seen_seq
-    head.call_seq = execution.call_seq
-    head.signal_count = execution.signal_count
-    head.open_tasks = execution.open_tasks
-    head.open_timers = execution.open_timers
-    head.open_children = execution.open_children
-    head.open_waits = execution.open_waits
-    head.epoch = execution.epoch
-    head.nonce = execution.nonce
-    head.close_rounds = execution.close_rounds
-    head.cancel_requested = execution.cancel_requested
-    head.waiting_for = execution.waiting_for
+    execution_row.updated_at = execution.updated_at
+    execution_row.last_seq = execution.last_seq
+    execution_row.seen_seq = execution.seen_seq
+    execution_row.call_seq = execution.call_seq
+    execution_row.signal_count = execution.signal_count
+    execution_row.open_tasks = execution.open_tasks
+    execution_row.open_timers = execution.open_timers
+    execution_row.open_children = execution.open_children
+    execution_row.open_waits = execution.open_waits
+    execution_row.epoch = execution.epoch
+    execution_row.nonce = execution.nonce
+    execution_row.close_rounds = execution.close_rounds
+    execution_row.cancel_requested = execution.cancel_requested
+    execution_row.waiting_for = execution.waiting_for
 
 
 def _turned(before: Execution, execution: Execution) -> Execution:
     """Everything changes but where it comes from."""
-    head = copied(execution)
-    head.id = before.id
-    head.org = before.org
-    head.workflow_id = before.workflow_id
-    head.kind = before.kind
-    head.created_at = before.created_at
-    head.ready = None
-    head.metadata = dict(head.metadata) if head.metadata is not None else None
-    return head
+    execution_row = copied(execution)
+    execution_row.id = before.id
+    execution_row.org = before.org
+    execution_row.workflow_id = before.workflow_id
+    execution_row.kind = before.kind
+    execution_row.created_at = before.created_at
+    execution_row.ready = None
+    execution_row.metadata = dict(execution_row.metadata) if execution_row.metadata is not None else None
+    return execution_row
 
 
 def _write_tasks(database: MemoryDatabase, changes: Changes) -> None:
@@ -252,7 +260,7 @@ def _write_events(database: MemoryDatabase, changes: Changes) -> None:
         database.event_keys[key] = copied(counted)
     for dead in changes.dead_events:
         database.dead_events.setdefault(dead.id, dead)
-    for number in changes.exhumed_events:
+    for number in changes.replayed_dead_events:
         database.dead_events.pop(number, None)
     for at in [at for at in database.triggers if (at[0], at[2]) in changes.untriggered]:
         del database.triggers[at]
@@ -293,15 +301,17 @@ def _forget_messages(database: MemoryDatabase, before: int) -> None:
             del database.deliveries[number]
 
 
-def _bury(database: MemoryDatabase, changes: Changes, now: int) -> None:
+def _dead_letter(database: MemoryDatabase, changes: Changes, now: int) -> None:
     letters = database.dead_letters
     for letter in changes.dead_letters:
         letters.setdefault((letter.execution_id, letter.seq), letter)
-    for execution_id, after, reason in changes.bury:
-        head = database.heads[execution_id]
+    for execution_id, after, reason in changes.dead_letter:
+        execution_row = database.execution_rows[execution_id]
         for event in database.history(execution_id):
             if event.seq > after and isinstance(event.body, SignalReceived):
-                letter = DeadLetter(execution_id=execution_id, seq=event.seq, org=head.org, reason=reason, at=now)
+                letter = DeadLetter(
+                    execution_id=execution_id, seq=event.seq, org=execution_row.org, reason=reason, at=now
+                )
                 letters.setdefault((execution_id, event.seq), letter)
     for at in changes.settled_letters:
         if at in letters:

@@ -44,7 +44,7 @@ def _signals(records: Sequence[Record], ledger: Ledger, chains: Chains) -> Itera
     for record in records:
         for event in own_events(record) if e.SignalReceived in record.kinds else ():
             if isinstance(event.body, e.SignalReceived) and event.body.carried_from is None:
-                received[event.body.request_id or ""].append((record.head.id, event.seq))
+                received[event.body.request_id or ""].append((record.execution_row.id, event.seq))
     sent = [call for call in ledger.calls if call.what == "signal"]
     for call in sent:
         found = received.get(call.request_id, [])
@@ -58,7 +58,7 @@ def _signals(records: Sequence[Record], ledger: Ledger, chains: Chains) -> Itera
             for event in record.history:
                 if isinstance(event.body, e.SignalReceived):
                     places.setdefault(event.body.request_id or "", len(places))
-        yield from _in_order(chain[-1].head.id, [call for call in sent if call.request_id in places], places)
+        yield from _in_order(chain[-1].execution_row.id, [call for call in sent if call.request_id in places], places)
 
 
 def _in_order(key: str, calls: list[Call], places: dict[str, int]) -> Iterator[Violation]:
@@ -75,7 +75,7 @@ def _in_order(key: str, calls: list[Call], places: dict[str, int]) -> Iterator[V
 def _consumed(database: MemoryDatabase, chain: Sequence[Record], lines: Lines) -> Iterator[Violation]:
     """What a program says at its end is what it was given: the k-th signal that it takes of a name is the k-th it was
     sent, the others are dead letters, or with whoever goes on after a reset; values are those of the histories."""
-    key = chain[-1].head.id
+    key = chain[-1].execution_row.id
     end = chain[-1].history[-1].body if chain[-1].history else None
     if not isinstance(end, e.WorkflowCompleted):
         return
@@ -178,7 +178,7 @@ def _promises(records: Sequence[Record], ledger: Ledger) -> Iterator[Violation]:
         for event in record.history:
             if type(event.body) in _SETTLED:
                 body: Any = event.body
-                values[f"{record.head.id}:{body.name}"].add(_SETTLED[type(body)](body))
+                values[f"{record.execution_row.id}:{body.name}"].add(_SETTLED[type(body)](body))
     for key, told in values.items():
         if len(told) > 1 or firsts[key] > 1:
             text = f"promise {key} was settled {firsts[key]} times, to {sorted(told)}"
@@ -203,7 +203,7 @@ def _updates(records: Sequence[Record], ledger: Ledger) -> Iterator[Violation]:
         for event in own_events(record):
             match event.body:
                 case e.UpdateRequested(update_id=number, carried_from=None):
-                    asked[number].append(record.head.id)
+                    asked[number].append(record.execution_row.id)
                 case e.UpdateCompleted(update_id=number, result=result):
                     ends[number].add(f"{UpdateStatus.COMPLETED} {bytes(result).decode()}")
                 case e.UpdateFailed(update_id=number, failure=failure):
@@ -249,7 +249,7 @@ def _sent(database: MemoryDatabase, lines: Lines, ledger: Ledger) -> Iterator[Vi
         for event_id, count in mine.items():
             together = sum(isinstance(event.body, e.WaitStarted) for event in record.history)
             if count > together:
-                yield Violation("I26", record.head.id, 0, f"got event {event_id} {count} times")
+                yield Violation("I26", record.execution_row.id, 0, f"got event {event_id} {count} times")
     for call in ledger.calls:
         if call.what == "broadcast" and call.answers:
             answer = call.answers[-1]
@@ -264,13 +264,13 @@ def _sent(database: MemoryDatabase, lines: Lines, ledger: Ledger) -> Iterator[Vi
 def _starts(database: MemoryDatabase, ledger: Ledger) -> Iterator[Violation]:
     """What a start has answered is there."""
     for call in ledger.calls:
-        if call.what == "start" and call.answers and call.execution_id not in database.heads:
+        if call.what == "start" and call.answers and call.execution_id not in database.execution_rows:
             yield Violation("I17", call.execution_id, 0, f"start {call.request_id} was answered with it: not there")
 
 
 def _cancels(records: Sequence[Record], ledger: Ledger) -> Iterator[Violation]:
     """Whoever was told that he has changed something has."""
-    by_id = {record.head.id: record for record in records}
+    by_id = {record.execution_row.id: record for record in records}
     for call in ledger.calls:
         if call.what not in {"cancel", "terminate"} or not any(answer.changed for answer in call.answers):
             continue
@@ -300,7 +300,7 @@ def _keys(database: MemoryDatabase, records: Sequence[Record], ledger: Ledger) -
         elif call.what == "signal" and call.request_id not in signalled:
             yield Violation("I19", call.execution_id, 0, f"the key of signal {call.request_id} is kept without it")
     for row in database.requests.values():
-        if row.execution_id is not None and row.execution_id not in database.heads:
+        if row.execution_id is not None and row.execution_id not in database.execution_rows:
             text = f"key {row.request_id} is kept for this execution, which is not there"
             yield Violation("I19", row.execution_id, 0, text)
 

@@ -60,7 +60,7 @@ def check_bodies(
 
 def _results(record: Record, ledger: Ledger, line: Sequence[str]) -> Iterator[Violation]:
     """What was recorded is what a body has returned. A step that was asked for before a reset has the id of then."""
-    key = record.head.id
+    key = record.execution_row.id
     for event in own_events(record):
         body = event.body
         if isinstance(body, e.TaskCompleted):

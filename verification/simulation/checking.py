@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from holdfast.engine.rules.look_backs import question_of
+from holdfast.engine.rules.retained_events import look_back_query_of
 from holdfast.engine.turns.complete import CLOSE_ROUNDS
 from holdfast.errors import Evicted, ProgramError
 from holdfast.model import events as e
@@ -51,12 +51,12 @@ def records_of(database: MemoryDatabase) -> list[Record]:
         for row in table.values():
             found[row.execution_id].append(row)
     made = []
-    for key in sorted(database.heads):
-        head = database.head(key)
-        assert head is not None, "just found"
+    for key in sorted(database.execution_rows):
+        execution_row = database.execution_row(key)
+        assert execution_row is not None, "just found"
         made.append(
             Record(
-                head=head,
+                execution_row=execution_row,
                 history=database.history(key),
                 tasks=tasks[key],
                 timers=timers[key],
@@ -100,7 +100,7 @@ def missed_events(database: MemoryDatabase, now: int) -> list[Violation]:
         )
         if not isinstance(started, e.WaitStarted) or started.since_at is None or started.where is not None:
             continue
-        question = question_of(started)
+        question = look_back_query_of(started)
         for row in database.published.values():
             fits = (row.org, row.key, row.correlation) == (wait.org, wait.key, started.correlation)
             if fits and row.expires_at > now and question.admits(row.id, row.published_at) and not row.created_before:
@@ -111,10 +111,10 @@ def missed_events(database: MemoryDatabase, now: int) -> list[Violation]:
 
 def _chains(records: Sequence[Record]) -> dict[str, list[Record]]:
     """The runs that have followed each other, by the id of the last one."""
-    by_id = {record.head.id: record for record in records}
+    by_id = {record.execution_row.id: record for record in records}
     found = {}
     for record in records:
-        if record.head.state is State.CONTINUED:
+        if record.execution_row.state is State.CONTINUED:
             continue
         chain = [record]
         while True:
@@ -123,7 +123,7 @@ def _chains(records: Sequence[Record]) -> dict[str, list[Record]]:
             if before is None or before in chain:
                 break
             chain.insert(0, before)
-        found[record.head.id] = chain
+        found[record.execution_row.id] = chain
     return found
 
 
@@ -132,12 +132,14 @@ def _chains(records: Sequence[Record]) -> dict[str, list[Record]]:
 
 def _open(record: Record, _: Circumstances) -> Iterator[Violation]:
     """Everything comes to its end: whatever was waited for has been given."""
-    head = record.head
-    if head.stuck is not None and head.stuck.code != "worker_crashes":
-        yield Violation("I18", head.id, head.stuck.event_seq, f"stuck: {head.stuck.message}")
-    elif head.is_open:
-        waits = [f"{wait.kind} {wait.name or wait.number}" for wait in head.waiting_for]
-        yield Violation("I16", head.id, 0, f"never ended; {head.status}, waits for {waits}, {head.ready}")
+    execution_row = record.execution_row
+    if execution_row.stuck is not None and execution_row.stuck.code != "worker_crashes":
+        yield Violation("I18", execution_row.id, execution_row.stuck.event_seq, f"stuck: {execution_row.stuck.message}")
+    elif execution_row.is_open:
+        waits = [f"{wait.kind} {wait.name or wait.number}" for wait in execution_row.waiting_for]
+        yield Violation(
+            "I16", execution_row.id, 0, f"never ended; {execution_row.status}, waits for {waits}, {execution_row.ready}"
+        )
 
 
 def _unseen(record: Record, _: Circumstances) -> Iterator[Violation]:
@@ -146,11 +148,13 @@ def _unseen(record: Record, _: Circumstances) -> Iterator[Violation]:
     if not isinstance(last, e.WorkflowCompleted | e.WorkflowFailed | e.WorkflowCancelled):
         return
     for event in record.history[last.up_to :]:
-        if getattr(event.body, "sender", None) == record.head.id:
+        if getattr(event.body, "sender", None) == record.execution_row.id:
             continue  # its last turn has sent it to itself
         if isinstance(event.body, e.SignalReceived | e.UpdateRequested | e.CancelRequested):
-            if record.head.close_rounds < CLOSE_ROUNDS:
-                yield Violation("I06", record.head.id, event.seq, f"closed without having seen this {event.type}")
+            if record.execution_row.close_rounds < CLOSE_ROUNDS:
+                yield Violation(
+                    "I06", record.execution_row.id, event.seq, f"closed without having seen this {event.type}"
+                )
             return
 
 
@@ -159,11 +163,11 @@ def _replays(record: Record, given: Circumstances) -> Iterator[Violation]:
     if not given.replayed:
         return
     try:
-        replay_definitions(REGISTRY.workflows, record.history, execution_id=record.head.id, org=ORG)
+        replay_definitions(REGISTRY.workflows, record.history, execution_id=record.execution_row.id, org=ORG)
     except ProgramError as error:
-        yield Violation("I18", record.head.id, getattr(error, "event_seq", 0), f"does not replay: {error}")
+        yield Violation("I18", record.execution_row.id, getattr(error, "event_seq", 0), f"does not replay: {error}")
     except (Exception, Evicted) as error:  # noqa: BLE001 - whatever a broken history does to it is a finding
-        yield Violation("I18", record.head.id, 0, f"can't be replayed: {error!r}")
+        yield Violation("I18", record.execution_row.id, 0, f"can't be replayed: {error!r}")
 
 
 def _timers(record: Record, given: Circumstances) -> Iterator[Violation]:
@@ -178,4 +182,4 @@ def _timers(record: Record, given: Circumstances) -> Iterator[Violation]:
         elif isinstance(event.body, e.TimerFired):
             late = event.at - max(due.get(event.body.timer_no, event.at), given.calm_since)
             if late > LATE_US:
-                yield Violation("I13", record.head.id, event.seq, f"fired {late / 1e6:.1f} s late")
+                yield Violation("I13", record.execution_row.id, event.seq, f"fired {late / 1e6:.1f} s late")

@@ -19,7 +19,7 @@ from holdfast.contract import executions as ex
 from holdfast.contract import messages as ms
 from holdfast.contract.calls import RequestUpdate, UpdateStatus, UpdateTicket
 from holdfast.engine.facade import LocalEngine
-from holdfast.engine.rules.rebuilding import points
+from holdfast.engine.rules.resets import points
 from holdfast.errors import ExecutionClosed, ExecutionNotFound, HoldfastError, OutcomeUnknown, Unavailable
 from holdfast.model.executions import Execution
 from holdfast.model.values import Failure, Wait
@@ -28,7 +28,7 @@ from verification.simulation.node import ORG, Node
 from verification.simulation.programs import BROKEN, REFUSED, UPDATE
 
 T = TypeVar("T")
-PATIENCE_S = 1.0
+WAIT_S = 1.0
 PAUSE_S = 0.2
 UPDATE_TRIES = 20
 END_TRIES = 6
@@ -85,7 +85,7 @@ class Clients:
             node = await self._node()
             self._ledger.note(f"{call.request_id}: {call.what} {call.workflow_id} {call.name} at {node.name}")
             try:
-                async with asyncio.timeout(PATIENCE_S):
+                async with asyncio.timeout(WAIT_S):
                     answer = await ask(node.engine)
             except UNKNOWN as error:
                 call.unheard += 1
@@ -120,7 +120,7 @@ class Clients:
         node = await self._node()
         self._ledger.note(f"{call.request_id}: once more at {node.name}")
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(WAIT_S):
                 call.answers.append(await ask(node.engine))
         except UNKNOWN:
             pass
@@ -200,7 +200,7 @@ class Clients:
         while True:
             node = await self._node()
             try:
-                async with asyncio.timeout(PATIENCE_S):
+                async with asyncio.timeout(WAIT_S):
                     return await ask(node.engine)
             except ExecutionNotFound:
                 return None
@@ -230,7 +230,7 @@ class Clients:
         for _ in range(UPDATE_TRIES):
             node = await self._node()
             try:
-                async with asyncio.timeout(PATIENCE_S):
+                async with asyncio.timeout(WAIT_S):
                     call.outcome = await node.engine.executions.update_outcome(ORG, ticket, UpdateStatus.COMPLETED)
                     self._ledger.note(f"{call.request_id}: {call.outcome.status}")
                     return
@@ -300,8 +300,8 @@ class Clients:
     async def _end_of(self, execution_id: str) -> None:
         """Wait for it, but not for ever: it may be waiting for somebody itself."""
         for _ in range(END_TRIES):
-            head = await self._read(lambda engine: engine.executions.get(ORG, execution_id))
-            if head is None or not head.is_open:
+            execution_row = await self._read(lambda engine: engine.executions.get(ORG, execution_id))
+            if execution_row is None or not execution_row.is_open:
                 return
             await asyncio.sleep(2 * PAUSE_S)
 

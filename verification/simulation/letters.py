@@ -32,47 +32,59 @@ def check_letters(
     for key in dead.keys() - by_id.keys():
         yield Violation("I06", key, 0, "has dead letters, and is not there")
     # Those that have completed say themselves what they have taken, see `answers`.
-    said = {record.head.id for chain in chains.values() if _completed(chain) for record in chain}
+    said = {record.execution_row.id for chain in chains.values() if _completed(chain) for record in chain}
     for record in by_id.values():
         signals = {event.seq for event in record.history if isinstance(event.body, e.SignalReceived)}
-        mine = dead.get(record.head.id, set())
+        mine = dead.get(record.execution_row.id, set())
         for seq in mine - signals:
-            yield Violation("I06", record.head.id, seq, "is a dead letter, and no signal")
-        if signals and record.head.id not in said:
+            yield Violation("I06", record.execution_row.id, seq, "is a dead letter, and no signal")
+        if signals and record.execution_row.id not in said:
             yield from _left(record, lines, signals, mine & signals)
 
 
 def _completed(chain: Sequence[Record]) -> bool:
-    return chain[-1].head.state is State.COMPLETED
+    return chain[-1].execution_row.state is State.COMPLETED
 
 
 def _left(record: Record, lines: Lines, signals: set[int], dead: set[int]) -> Iterator[Violation]:
     """What a closed run has not read is dead or carried over, and nothing else is. What one that goes on after a reset
     finds in its queues is no dead letter any more."""
-    head, settled = record.head, lines.settled.get(record.head.id, set())
+    execution_row, settled = record.execution_row, lines.settled.get(record.execution_row.id, set())
     found, how = dead, "dead"
-    if head.state is State.CONTINUED:
-        successor = lines.by_id.get(head.successor or "")
+    if execution_row.state is State.CONTINUED:
+        successor = lines.by_id.get(execution_row.successor or "")
         found, how = _carried(successor) if successor is not None else set(), "carried over"
         if dead:
-            yield Violation("I06", head.id, min(dead), "is a dead letter of a run that goes on")
+            yield Violation("I06", execution_row.id, min(dead), "is a dead letter of a run that goes on")
         settled = set()
     unseen = {seq for seq in signals if seq > _seen(record)}
-    if head.state in _OUTSIDE and found == unseen - settled:
+    if execution_row.state in _OUTSIDE and found == unseen - settled:
         return
     try:
         unread = unseen | _unread(record)
     except (Exception, Evicted) as error:  # noqa: BLE001 - whatever a broken history does to it is a finding
-        yield Violation("I18", head.id, 0, f"can't be played again: {error!r}")
+        yield Violation("I18", execution_row.id, 0, f"can't be played again: {error!r}")
         return
     # What its program has seen and not taken only the program knows: somebody has to ask for it to be buried.
-    expected = unseen if head.state in _OUTSIDE else set() if head.is_open else unread
+    expected = unseen if execution_row.state in _OUTSIDE else set() if execution_row.is_open else unread
     if lost := expected - found - settled:
-        yield Violation("I06", head.id, min(lost), f"{head.state}: nobody has read {sorted(lost)}, which are not {how}")
+        yield Violation(
+            "I06",
+            execution_row.id,
+            min(lost),
+            f"{execution_row.state}: nobody has read {sorted(lost)}, which are not {how}",
+        )
     if again := found & settled:
-        yield Violation("I07", head.id, min(again), f"{sorted(again)} went to the execution that goes on, and are dead")
+        yield Violation(
+            "I07", execution_row.id, min(again), f"{sorted(again)} went to the execution that goes on, and are dead"
+        )
     if twice := found - unread:
-        yield Violation("I07", head.id, min(twice), f"{head.state}: {sorted(twice)} were read, and are {how} as well")
+        yield Violation(
+            "I07",
+            execution_row.id,
+            min(twice),
+            f"{execution_row.state}: {sorted(twice)} were read, and are {how} as well",
+        )
 
 
 def _seen(record: Record) -> int:
@@ -92,7 +104,7 @@ def _unread(record: Record) -> set[int]:
     started = record.history[0].body
     assert isinstance(started, e.WorkflowStarted), "checked before"
     definition = next(found for found in REGISTRY.workflows if found.kind == started.kind)
-    machine = Machine(program_maker(definition, ORG, record.head.id))
+    machine = Machine(program_maker(definition, ORG, record.execution_row.id))
     try:
         machine.replay(record.history)
         return set(machine.unread())

@@ -52,13 +52,13 @@ class Callback(msgspec.Struct, eq=False):
     args: tuple[Any, ...]
     context: Context
     when_s: float
-    gone: bool = False
+    on_closed: bool = False
 
     def cancel(self) -> None:
-        self.gone = True
+        self.on_closed = True
 
     def cancelled(self) -> bool:
-        return self.gone
+        return self.on_closed
 
     def when(self) -> float:
         return self.when_s
@@ -159,7 +159,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         steps = self.steps
         while ready:
             made = take()
-            if made.gone:
+            if made.on_closed:
                 continue
             context = made.context
             process = context.get(PROCESS)
@@ -176,14 +176,14 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     def _move(self) -> None:
         """To the next instant at which something is to happen, and everything of that instant."""
         timers = self._timers
-        while timers and timers[0][2].gone:
+        while timers and timers[0][2].on_closed:
             heapq.heappop(timers)
         if not timers:
             raise RuntimeError("nothing will ever happen again: the simulation waits for itself")
         now_s = self.now_s = max(self.now_s, timers[0][0])
         while timers and timers[0][0] <= now_s:
             made = heapq.heappop(timers)[2]
-            if not made.gone:
+            if not made.on_closed:
                 self._ready.append(made)
 
     def go_on(self, process: Process) -> None:

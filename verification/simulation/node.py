@@ -17,16 +17,16 @@ from holdfast.contract.workers import Heartbeat
 from holdfast.engine.facade import LocalEngine
 from holdfast.errors import EngineStopped, OutcomeUnknown, StorageBusy, Unavailable
 from holdfast.frontends.python.definitions import Registry
-from holdfast.services.clockwork import Clockwork
+from holdfast.services.due_work import DueWorkService
 from holdfast.services.housekeeping import Housekeeping
-from holdfast.services.lookout import Lookout
-from holdfast.worker.heartbeats import Pulse
-from holdfast.worker.host import Host
+from holdfast.services.peer_watcher import PeerWatcher
+from holdfast.worker.heartbeats import Heartbeater
 from holdfast.worker.queries import QueryRunner
+from holdfast.worker.runtime import WorkerRuntime
 from holdfast.worker.tasks import TaskRunner
-from holdfast.worker.threads import BodyThreads
+from holdfast.worker.threads import TaskThreads
 from holdfast.worker.worker import Worker
-from verification.memory import Doubt, Faults, MemoryDatabase, MemoryStore
+from verification.memory import Faults, InDoubtCommit, MemoryDatabase, MemoryStore
 from verification.simulation.loop import PROCESS, Process, SimulatedLoop
 
 ORG = "default"
@@ -76,9 +76,11 @@ class Weather(Faults):
         if self.lost and self._rng.random() < self.lost:
             raise StorageBusy("the connection was lost before the commit", final=self._rng.random() < 0.7)
 
-    def doubt(self) -> Doubt | None:
+    def in_doubt(self) -> InDoubtCommit | None:
         if self.unsure and self._rng.random() < self.unsure:
-            return Doubt(self._rng.random() < 0.5, self._rng.choice((0.001, 0.02, 0.3, 1.0)), told_after_s=TOLD_AFTER_S)
+            return InDoubtCommit(
+                self._rng.random() < 0.5, self._rng.choice((0.001, 0.02, 0.3, 1.0)), notified_after_s=TOLD_AFTER_S
+            )
         return None
 
     def hint(self) -> bool:
@@ -90,7 +92,7 @@ class Weather(Faults):
             await asyncio.sleep(delay_s)
 
 
-class SimulatedHost(Host):
+class SimulatedHost(WorkerRuntime):
     """A worker's surroundings. Whatever name the worker gives a session, it gets the next one of its node."""
 
     __slots__ = ("_name", "_named", "_sessions")
@@ -112,32 +114,32 @@ class SimulatedHost(Host):
         self._named = given
 
 
-class SimulatedPulse(Pulse):
+class SimulatedPulse(Heartbeater):
     """Beats on the loop's own time."""
 
     def start(self) -> None:
-        self._job = self._host.loop.create_task(self._beats())
+        self._job = self._runtime.loop.create_task(self._beats())
 
     def stop(self) -> None:
         self._stopping = True
         self._job.cancel()
 
     async def _beats(self) -> None:
-        lease_s = self._host.config.lease_s
+        lease_s = self._runtime.config.lease_s
         while not self._stopping:
             await asyncio.sleep(lease_s / 2)
-            if not self._host.session:
+            if not self._runtime.session:
                 continue
             beats = self._tasks.take_beats()
             request = Heartbeat(
-                org=self._host.org,
-                session=self._host.session,
+                org=self._runtime.org,
+                session=self._runtime.session,
                 lease_s=lease_s,
                 tasks=beats,
                 running=self._tasks.tokens(),
             )
             try:
-                beat = asyncio.wrap_future(self._host.workers.heartbeat(request))
+                beat = asyncio.wrap_future(self._runtime.workers.heartbeat(request))
                 answer = await asyncio.wait_for(beat, lease_s)
             except EngineStopped:
                 return
@@ -152,15 +154,15 @@ class SimulatedPulse(Pulse):
 
 class SimulatedWorker(Worker):
     async def start(self) -> None:
-        host = self._host
+        host = self._runtime
         host.loop = asyncio.get_running_loop()
         host.context = copy_context()
-        host.rested = self._evict
-        host.gone = self._forget
-        host.threads = BodyThreads(1)
+        host.on_idle = self._evict
+        host.on_closed = self._forget
+        host.threads = TaskThreads(1)
         self._tasks = TaskRunner(host)
-        self._pulse: Pulse = SimulatedPulse(host, self._tasks, self._session_lost, self._tasks.stop_stale)
-        self._queries = QueryRunner(host, self._runners.get, self._pulse)
+        self._heartbeater: Heartbeater = SimulatedPulse(host, self._tasks, self._session_lost, self._tasks.stop_stale)
+        self._queries = QueryRunner(host, self._runners.get, self._heartbeater)
         while True:
             try:
                 await self._open_session()
@@ -169,7 +171,7 @@ class SimulatedWorker(Worker):
                 raise
             except (Unavailable, OutcomeUnknown):
                 await asyncio.sleep(0.2)
-        self._pulse.start()
+        self._heartbeater.start()
 
 
 class Node(Process):
@@ -213,8 +215,8 @@ class Node(Process):
         await self.engine.start()
         upkeep, config = self.engine.upkeep, self._config
         self._services = (
-            Clockwork(upkeep, config.worker.lease_s / 3, config.timer_resolution_s),
-            Lookout(upkeep, config.hint_poll_s, config.poll_s),
+            DueWorkService(upkeep, config.worker.lease_s / 3, config.timer_resolution_s),
+            PeerWatcher(upkeep, config.poll_min_s, config.poll_max_s),
             Housekeeping(upkeep),
         )
         for service in self._services:

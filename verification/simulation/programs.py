@@ -20,7 +20,7 @@ from holdfast.errors import (
     StepFailed,
     TaskFailed,
 )
-from holdfast.frontends.python import lines
+from holdfast.frontends.python import source_lines
 from holdfast.frontends.python.context import WorkflowContext
 from holdfast.frontends.python.definitions import Registry, task, workflow
 from holdfast.frontends.python.handlers import update
@@ -275,7 +275,7 @@ TASKS = (job, deaf)
 REGISTRY = Registry(WORKFLOWS, TASKS)
 
 # Lines of Holdfast's own code are passed over; here they are the user's.
-lines._LABELS[plan.__code__.co_filename] = "programs.py"  # noqa: SLF001 - there is no other way to say so
+source_lines._LABELS[plan.__code__.co_filename] = "programs.py"  # noqa: SLF001 - there is no other way to say so
 
 
 # --- made-up inputs -----------------------------------------------------------------------------------------------

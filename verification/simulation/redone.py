@@ -21,7 +21,7 @@ class Lines:
     dead letters any more."""
 
     def __init__(self, records: Sequence[Record]) -> None:
-        self.by_id = {record.head.id: record for record in records}
+        self.by_id = {record.execution_row.id: record for record in records}
         self.resets = {key: reset for key, record in self.by_id.items() if (reset := _reset(record)) is not None}
         self.lines = {key: self._line(key) for key in self.by_id}
         self.heirs: dict[str, int] = defaultdict(int)
@@ -41,7 +41,7 @@ class Lines:
 
     def left_out(self, record: Record) -> set[object]:
         """Signals of those whose past this one has, that it has not got."""
-        sources = [self.by_id[key] for key in self.lines[record.head.id][1:]]
+        sources = [self.by_id[key] for key in self.lines[record.execution_row.id][1:]]
         if not sources:
             return set()
         return {identity for source in sources for identity in _identities(source)} - _identities(record)
@@ -53,13 +53,13 @@ class Lines:
         reset = own_reset(record)
         before: set[tuple[int, int]] = set()
         if reset is not None:
-            source = self.by_id[self.lines[record.head.id][1]]
+            source = self.by_id[self.lines[record.execution_row.id][1]]
             before = {
                 (event.body.wait_no, event.body.broadcast_id)
                 for event in source.history[reset.seq - 1 :]
                 if isinstance(event.body, e.BroadcastReceived)
             }
-        is_fork = record.head.id in self.resets and self.resets[record.head.id].fork
+        is_fork = record.execution_row.id in self.resets and self.resets[record.execution_row.id].fork
         for event in own_events(record):
             body = event.body
             if reset is not None and (event.at > reset.at or isinstance(body, e.TurnEvent)):
@@ -143,12 +143,12 @@ def _taken_along(
     if not call.reapply:
         if found:
             text = f"{call.what} {call.request_id} was to leave out what came later: {found}"
-            yield Violation("I07", record.head.id, reset.seq, text)
+            yield Violation("I07", record.execution_row.id, reset.seq, text)
         return
     sure = {seq for seq in due if call.what != "fork" or seq <= call.known}
     if found != sorted(set(found)) or not sure <= set(found) <= allowed:
-        text = f"{call.what} {call.request_id}: {kind.TYPE} {due} of {source.head.id} came later, {found} went along"
-        yield Violation("I06", record.head.id, reset.seq, text)
+        text = f"{call.what} {call.request_id}: {kind.TYPE} {due} of {source.execution_row.id} came later, {found} went along"
+        yield Violation("I06", record.execution_row.id, reset.seq, text)
 
 
 def _given(record: Record, source: Record, cut: int) -> Iterator[Violation]:
@@ -159,8 +159,8 @@ def _given(record: Record, source: Record, cut: int) -> Iterator[Violation]:
     mine = _ends(record.history)
     for number in started.keys() & ends.keys():
         if number not in mine or e.encode_body(mine[number].body) != e.encode_body(ends[number].body):
-            text = f"child {number} had ended before {source.head.id} was done again; that is not what it was told"
-            yield Violation("I15", record.head.id, mine[number].seq if number in mine else 0, text)
+            text = f"child {number} had ended before {source.execution_row.id} was done again; that is not what it was told"
+            yield Violation("I15", record.execution_row.id, mine[number].seq if number in mine else 0, text)
 
 
 def _ends(history: Sequence[HistoryEvent]) -> dict[int, HistoryEvent]:

@@ -14,11 +14,11 @@ from random import Random
 from typing import Any, Final
 
 from holdfast.config import EngineConfig, StoreConfig, WorkerConfig
-from holdfast.engine import desk
+from holdfast.engine import dispatcher
 from holdfast.model.events import HistoryEvent, encode_body
 from holdfast.model.values import MICRO
 from verification.invariants import Violation, check, check_growth
-from verification.invariants.families import check_fates
+from verification.invariants.families import check_parent_close
 from verification.invariants.rows import check_rows
 from verification.memory import MemoryDatabase
 from verification.simulation.bodies import Trouble
@@ -33,7 +33,7 @@ START: Final = 1_900_000_000 * MICRO
 LEASE_S: Final = 6.0
 TROUBLE_S: Final = 2.5
 AFTERWARDS_S: Final = 0.2
-PATIENCE_S: Final = LEASE_S + 5.0
+WAIT_S: Final = LEASE_S + 5.0
 """How long nothing may happen once all is calm, unless all are at rest."""
 AT_MOST_S: Final = 60.0
 ROUNDS: Final = 40
@@ -90,8 +90,10 @@ class Report:
         return found.hexdigest()
 
     def __str__(self) -> str:
-        head = f"seed {self.seed}: {self.executions} executions, {self.events} events, faults: {list(self.faults)}"
-        lines = [head, *(str(violation) for violation in self.violations)]
+        execution_row = (
+            f"seed {self.seed}: {self.executions} executions, {self.events} events, faults: {list(self.faults)}"
+        )
+        lines = [execution_row, *(str(violation) for violation in self.violations)]
         lines += [f"repeat it with: python -m verification.simulation {self.seed}"]
         return "\n".join(lines)
 
@@ -109,11 +111,11 @@ def simulate(seed: int) -> Report:
 @contextmanager
 def _short_histories_are_long() -> Iterator[None]:
     """Histories are short here: what is done for long ones begins early."""
-    kept, desk.LONG_HISTORY = desk.LONG_HISTORY, LONG_HISTORY
+    kept, dispatcher.LONG_HISTORY = dispatcher.LONG_HISTORY, LONG_HISTORY
     try:
         yield
     finally:
-        desk.LONG_HISTORY = kept
+        dispatcher.LONG_HISTORY = kept
 
 
 @lru_cache
@@ -130,8 +132,8 @@ def _config(
             replay_always=replay_always,
         ),
         store=StoreConfig(batch_size=batch_size),
-        hint_poll_s=LEASE_S / 4,
-        poll_s=LEASE_S,
+        poll_min_s=LEASE_S / 4,
+        poll_max_s=LEASE_S,
         crash_attempts=50,
         gc_threshold=None,
     )
@@ -230,7 +232,7 @@ class Scenario:
         return Report(
             self.seed,
             tuple(found),
-            {key: self.database.history(key) for key in self.database.heads},
+            {key: self.database.history(key) for key in self.database.execution_rows},
             tuple(self.faults),
             self.ledger.notes,
         )
@@ -280,33 +282,40 @@ class Scenario:
             if not await self._come_to_rest(give_up_at):
                 return [Violation("I16", "", 0, f"{self.loop.time():.1f}: does not come to rest")]
             resting = [
-                head for key in sorted(self.database.heads) if (head := self.database.head(key)) and head.is_open
+                execution_row
+                for key in sorted(self.database.execution_rows)
+                if (execution_row := self.database.execution_row(key)) and execution_row.is_open
             ]
             if not resting:
                 return []
             records = records_of(self.database)
             found = [violation for record in records for violation in check_rows(record)]
-            found += check_fates(records)
+            found += check_parent_close(records)
             found += missed_events(self.database, self.clock())
             if found:
                 return found
             given = len(self.ledger.calls)
-            for head in resting:
-                for wait in head.waiting_for:
-                    await self.clients.give(head, wait)
+            for execution_row in resting:
+                for wait in execution_row.waiting_for:
+                    await self.clients.give(execution_row, wait)
             if len(self.ledger.calls) == given:
-                return [Violation("I16", head.id, 0, f"waits for {head.waiting_for}") for head in resting]
+                return [
+                    Violation("I16", execution_row.id, 0, f"waits for {execution_row.waiting_for}")
+                    for execution_row in resting
+                ]
         return [Violation("I16", "", 0, f"not done after {ROUNDS} rounds")]
 
     async def _come_to_rest(self, give_up_at: float) -> bool:
         """Whether it does. Somebody must always be getting on: leases that were lost take their time, no more."""
-        pause_s, patience_s = FIRST_LOOK_S, PATIENCE_S + self._set_back / MICRO
+        pause_s, wait_s = FIRST_LOOK_S, WAIT_S + self._set_back / MICRO
         before, changed_at = -1, self.loop.time()
         while not self._at_rest():
-            done = len(self.ledger.notes) + sum(head.last_seq for head in self.database.heads.values())
+            done = len(self.ledger.notes) + sum(
+                execution_row.last_seq for execution_row in self.database.execution_rows.values()
+            )
             if done != before:
                 before, changed_at = done, self.loop.time()
-            if self.loop.time() > min(give_up_at, changed_at + patience_s):
+            if self.loop.time() > min(give_up_at, changed_at + wait_s):
                 return False
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, LAST_LOOK_S)
@@ -314,15 +323,18 @@ class Scenario:
 
     def _look(self) -> None:
         """After every commit: a workflow id has one open execution."""
-        heads = self.database.heads
-        if len(heads) == self._known:
+        execution_rows = self.database.execution_rows
+        if len(execution_rows) == self._known:
             return
-        self._known = len(heads)
+        self._known = len(execution_rows)
         found: dict[str, str] = {}
-        for head in heads.values():
-            if head.is_open and found.setdefault(head.workflow_id, head.id) != head.id:
-                text = f"began while {found[head.workflow_id]} of {head.workflow_id!r} was open"
-                self._seen.append(Violation("I17", head.id, 1, text))
+        for execution_row in execution_rows.values():
+            if (
+                execution_row.is_open
+                and found.setdefault(execution_row.workflow_id, execution_row.id) != execution_row.id
+            ):
+                text = f"began while {found[execution_row.workflow_id]} of {execution_row.workflow_id!r} was open"
+                self._seen.append(Violation("I17", execution_row.id, 1, text))
 
     def _at_rest(self) -> bool:
         """Nothing is under way but what only callers can move."""
@@ -331,7 +343,10 @@ class Scenario:
             return False
         if any(row.done_at is None for row in database.deliveries.values()):
             return False
-        return not any(head.open_children and not head.is_open for head in database.heads.values())
+        return not any(
+            execution_row.open_children and not execution_row.is_open
+            for execution_row in database.execution_rows.values()
+        )
 
     # --- nodes and faults ---
 
@@ -410,11 +425,11 @@ class Scenario:
         turn: who stands still with one must not end it."""
         rng, database = self.rng, self.database
         turns_only = rng.random() < 0.5
-        patience = 100 if self.flavour else 40 if rng.random() < 0.8 else 0
+        wait = 100 if self.flavour else 40 if rng.random() < 0.8 else 0
         while True:
             nodes = [node for node in self._known_nodes() if not node.halted]
             holders = {row.worker for row in database.ready.values()}
-            if not turns_only or patience < 5:
+            if not turns_only or wait < 5:
                 holders |= {row.worker for row in database.tasks.values()}
             names = {holder.partition(".")[0] for holder in holders if holder is not None}
             if self.flavour == "stopped":
@@ -422,8 +437,8 @@ class Scenario:
             at_work = [node for node in nodes if node.name in names]
             if at_work:
                 return at_work
-            patience -= 1
-            if patience < 0 and nodes:
+            wait -= 1
+            if wait < 0 and nodes:
                 return nodes
             await asyncio.sleep(0.025)
 

@@ -39,7 +39,7 @@ class Member:
     def failed(self, error: BaseException) -> None:
         self._loop.call_soon_threadsafe(self.future.set_exception, error)
 
-    def doubted(self, error: BaseException) -> None: ...
+    def commit_in_doubt(self, error: BaseException) -> None: ...
 
     def split(self) -> Sequence[Member]:
         return [self]
@@ -76,7 +76,7 @@ class Group:
         for member in self._members:
             member.failed(error)
 
-    def doubted(self, error: BaseException) -> None: ...
+    def commit_in_doubt(self, error: BaseException) -> None: ...
 
     def split(self) -> Sequence[Member]:
         return self._members
@@ -91,10 +91,10 @@ class Source:
     def take(self) -> Member | Group | None:
         return self.waiting.popleft() if self.waiting else None
 
-    def meanwhile(self, *, writing: bool) -> None:
+    def writer_idle(self, *, writing: bool) -> None:
         """Nobody here has anything else to do."""
 
-    def went_back(self) -> None:
+    def data_loss_detected(self) -> None:
         """Nobody here remembers anything."""
 
     def refuse_late(self, before: float, error: Exception) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.model.executions import Execution, Ready
-from holdfast.store.protocol import Leave, TaskClaim, TurnClaim
+from holdfast.store.protocol import StickyPolicy, TaskClaim, TurnClaim
 from verification.stores.bench import START, Bench, OpenStore
 from verification.stores.records import ORG, OTHER_ORG, a_task, an_execution, an_id
 
@@ -126,18 +126,18 @@ class Claiming:
         await make_ready(bench, *((number, 0, number) for number in range(4, 9)), last_seq=499)
         short = [an_id(number) for number in range(4, 9)]
 
-        async def claimed(limit: int, leave: Leave) -> tuple[list[str], bool]:
-            both = [turn_claim(limit, leave=leave), turn_claim(limit, ("default", "slow"), leave=leave)]
+        async def claimed(limit: int, sticky: StickyPolicy) -> tuple[list[str], bool]:
+            both = [turn_claim(limit, sticky=sticky), turn_claim(limit, ("default", "slow"), sticky=sticky)]
             one, two = [await bench.load(turn_claims=[claim]) for claim in both]
             assert one.turn_claims == two.turn_claims
             assert one.executions.keys() == set(one.turn_claims[0])
             return one.turn_claims[0], one.turns_left and two.turns_left
 
-        theirs = Leave(long_from=500, for_us=100)
+        theirs = StickyPolicy(min_events=500, sticky_us=100)
         assert (await claimed(3, theirs))[0] == short[:3]
         assert await claimed(10, theirs) == (short, True)
-        ours = Leave(long_from=500, for_us=100, ours=({an_id(2)}, {an_id(9)}))
-        assert await claimed(10, ours) == ([an_id(2), *short], True)
+        cached = StickyPolicy(min_events=500, sticky_us=100, cached=({an_id(2)}, {an_id(9)}))
+        assert await claimed(10, cached) == ([an_id(2), *short], True)
         bench.now = START + 102
         assert await claimed(10, theirs) == ([an_id(1), an_id(2), *short], True)
         bench.now = START + 103
@@ -182,22 +182,22 @@ class Claiming:
     async def test_only_matching_tasks_are_claimed(self, open_store: OpenStore) -> None:
         """Not those of another org, queue or kind, not those that wait for their time, not those somebody holds."""
         bench = await Bench.opened(open_store)
-        ours, theirs = an_execution(1), an_execution(2, org=OTHER_ORG)
+        cached, theirs = an_execution(1), an_execution(2, org=OTHER_ORG)
         await bench.write(
-            new_executions=[ours, theirs],
+            new_executions=[cached, theirs],
             new_tasks=[
                 a_task(theirs),
-                a_task(ours, 1, queue="slow"),
-                a_task(ours, 2, kind="mail"),
-                a_task(ours, 3, not_before_at=START + 1),
-                a_task(ours, 4, worker="w-1"),
-                a_task(ours, 5),
+                a_task(cached, 1, queue="slow"),
+                a_task(cached, 2, kind="mail"),
+                a_task(cached, 3, not_before_at=START + 1),
+                a_task(cached, 4, worker="w-1"),
+                a_task(cached, 5),
             ],
         )
 
-        assert (await bench.load(task_claims=[task_claim()])).task_claims == [[(ours.id, 5)]]
+        assert (await bench.load(task_claims=[task_claim()])).task_claims == [[(cached.id, 5)]]
         more = task_claim(queues=("slow", "default"), kinds=("charge", "mail"))
-        assert (await bench.load(task_claims=[more])).task_claims == [[(ours.id, 1), (ours.id, 2), (ours.id, 5)]]
+        assert (await bench.load(task_claims=[more])).task_claims == [[(cached.id, 1), (cached.id, 2), (cached.id, 5)]]
         assert (await bench.load(task_claims=[task_claim(kinds=())])).task_claims == [[]]
 
     async def test_a_task_goes_to_one_claim_only(self, open_store: OpenStore) -> None:

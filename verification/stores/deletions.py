@@ -7,8 +7,8 @@ from typing import Any
 from holdfast.model.executions import DefinitionRow, RequestRow
 from holdfast.model.messages import DeadEvent, EventKeyRow, TriggerRow
 from holdfast.store.closed_pages import ClosedPage
-from holdfast.store.looks import ExecutionQuery
 from holdfast.store.protocol import Changes, LoadPlan
+from holdfast.store.queries import ExecutionQuery
 from verification.stores.bench import START, Bench, OpenStore
 from verification.stores.keys import a_key, an_act, an_org
 from verification.stores.pauses import a_pause
@@ -145,7 +145,7 @@ class Deletions:
         assert await store.closed_page(START + 51, "", 10) == ClosedPage([*over, (an_id(3), 0)], None)
         assert await store.closed_page(START + 6, "", 10) == ClosedPage([], None)
 
-    async def test_a_page_begins_after_the_one_before(self, open_store: OpenStore) -> None:
+    async def test_a_page_starts_after_the_one_before(self, open_store: OpenStore) -> None:
         """Also among those that were closed in the same instant."""
         bench = await Bench.opened(open_store)
         await bench.write(new_executions=[a_closed_execution(number) for number in (5, 3, 1, 4, 2)])

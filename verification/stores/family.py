@@ -67,7 +67,7 @@ class Family:
 
         assert (await bench.load(executions={orphan.id})).executions == {orphan.id: orphan}
 
-    async def test_bereaved_are_the_bound_children_of_closed_parents(self, open_store: OpenStore) -> None:
+    async def test_orphans_are_the_bound_children_of_closed_parents(self, open_store: OpenStore) -> None:
         """A page of them, with both records. Open parents, abandoned and closed children do not count."""
         bench = await Bench.opened(open_store)
         closed = a_closed_execution(1, open_children=2)
@@ -80,18 +80,18 @@ class Family:
         ]
         await bench.write(new_executions=[closed, running, *bound, *others])
 
-        loaded = await bench.load(bereaved=9)
-        assert loaded.bereaved == [(closed.id, an_id(3)), (closed.id, an_id(4))]
+        loaded = await bench.load(orphans=9)
+        assert loaded.orphans == [(closed.id, an_id(3)), (closed.id, an_id(4))]
         assert loaded.executions == {execution.id: execution for execution in (closed, *bound)}
-        assert (await bench.load(bereaved=1)).bereaved == [(closed.id, an_id(3))]
+        assert (await bench.load(orphans=1)).orphans == [(closed.id, an_id(3))]
 
     async def test_a_closed_parent_that_counts_children_it_has_not_is_named(self, open_store: OpenStore) -> None:
         """So that its count can be put right; one that counts none is left alone."""
         bench = await Bench.opened(open_store)
         await bench.write(new_executions=[a_closed_execution(1, open_children=1), a_closed_execution(2)])
 
-        loaded = await bench.load(bereaved=9)
-        assert loaded.bereaved == [(an_id(1), None)]
+        loaded = await bench.load(orphans=9)
+        assert loaded.orphans == [(an_id(1), None)]
         assert loaded.executions.keys() == {an_id(1)}
 
     async def test_a_plan_without_family_finds_none(self, open_store: OpenStore) -> None:
@@ -100,7 +100,7 @@ class Family:
         await bench.write(new_executions=[a_closed_execution(1, open_children=1), an_execution(2)])
 
         loaded = await bench.load(executions={an_id(2)}, children={(an_id(2), 1)}, unread={an_id(9): (0, ())})
-        assert (loaded.children, loaded.bereaved, loaded.unread) == ({}, [], {an_id(9): []})
+        assert (loaded.children, loaded.orphans, loaded.unread) == ({}, [], {an_id(9): []})
 
     async def test_unread_signals_and_updates_are_loaded_in_order(self, open_store: OpenStore) -> None:
         """Those after a number, and single ones before it; nothing of other kinds or other executions."""
@@ -148,6 +148,6 @@ class Family:
         for tags in ({"a": "1", "b": "3", "c": ""}, {"c": "ü"}, {}, {"a": "1"}):
             changed = [an_execution(number, metadata=tags) for number in (1, 2)]
             by_id = {execution.id: execution for execution in changed}
-            await bench.write(changed_executions=by_id, turned=set(by_id), metadata=by_id)
+            await bench.write(changed_executions=by_id, state_changed=set(by_id), metadata=by_id)
 
             assert await bench.store.executions(ORG, list(by_id)) == by_id

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.model.executions import Execution, Ready, State, Status
+from holdfast.model.executions import Execution, Ready, State, WorkflowStatus
 from holdfast.model.ids import execution_id
-from holdfast.store.looks import ExecutionQuery
+from holdfast.store.queries import ExecutionQuery
 from verification.stores.bench import START, Bench, OpenStore
 from verification.stores.records import ORG, OTHER_ORG, a_closed_execution, an_execution, an_id
 
@@ -19,7 +19,7 @@ async def listed(bench: Bench, **query: Any) -> list[int]:
     return [numbers[execution.id] for execution in await bench.store.list_executions(ExecutionQuery(org=ORG, **query))]
 
 
-async def one_of_each_status(bench: Bench) -> dict[Status, int]:
+async def one_of_each_status(bench: Bench) -> dict[WorkflowStatus, int]:
     """An execution in each status, and its number."""
     closed = [state for state in State if state not in (State.OPEN, State.STUCK)]
     made: list[Execution] = [
@@ -62,7 +62,7 @@ class Listing:
         """Pending, running and waiting are told apart by the ready row."""
         bench = await Bench.opened(open_store)
         numbers = await one_of_each_status(bench)
-        assert set(numbers) == set(Status)
+        assert set(numbers) == set(WorkflowStatus)
 
         for status, number in numbers.items():
             assert await listed(bench, statuses=(status,)) == [number], status
@@ -70,8 +70,8 @@ class Listing:
             assert await listed(bench, statuses=(status,), kinds=("none",)) == []
             assert await listed(bench, statuses=(status,), workflow_id=f"order-{number}") == [number], status
             assert await listed(bench, statuses=(status,), before=an_id(number)) == []
-        assert await listed(bench, statuses=tuple(Status)) == sorted(numbers.values(), reverse=True)
-        assert await listed(bench, statuses=(Status.WAITING, Status.PENDING)) == [3, 1]
+        assert await listed(bench, statuses=tuple(WorkflowStatus)) == sorted(numbers.values(), reverse=True)
+        assert await listed(bench, statuses=(WorkflowStatus.WAITING, WorkflowStatus.PENDING)) == [3, 1]
 
     async def test_executions_are_found_by_time_whatever_their_ids(self, open_store: OpenStore) -> None:
         """A child's id may be older than the child, by any time; nobody is on a page twice."""
@@ -101,7 +101,7 @@ class Listing:
         assert await found(created_from=START + HOUR, created_before=START + 2 * HOUR) == {4, 5}
         assert await found(created_from=START, created_before=START + 1, before=made[3].id) == {0}
         assert await found(created_from=START + HOUR, kinds=("shipping", "shipping"), limit=2) == {2, 5}
-        assert await found(created_from=START + HOUR, statuses=(Status.WAITING,)) == {1, 2, 4, 5}
+        assert await found(created_from=START + HOUR, statuses=(WorkflowStatus.WAITING,)) == {1, 2, 4, 5}
         assert await found(created_from=2**62) == set()
         assert await found(created_before=2**62) == {0, 1, 2, 3, 4, 5}
         assert await found(created_from=-5) == {0, 1, 2, 3, 4, 5}
@@ -124,7 +124,7 @@ class Listing:
         assert await listed(bench, created_from=START + 2) == [3, 2]
         assert await listed(bench, created_before=START + 2) == [1]
         assert await listed(bench, kinds=("a",), queue="y", created_from=START, created_before=START + 9) == [3]
-        assert await listed(bench, workflow_id="w", kinds=("a",), statuses=(Status.FAILED,)) == [1]
+        assert await listed(bench, workflow_id="w", kinds=("a",), statuses=(WorkflowStatus.FAILED,)) == [1]
 
     async def test_an_execution_without_a_key_is_found_by_its_id(self, open_store: OpenStore) -> None:
         """Its workflow id is its id."""
@@ -141,7 +141,7 @@ class Listing:
         await one_of_each_status(bench)
         await bench.write(new_executions=[an_execution(50), an_execution(51)])
 
-        assert await bench.store.count_executions(ORG) == dict.fromkeys(Status, 1) | {Status.WAITING: 3}
+        assert await bench.store.count_executions(ORG) == dict.fromkeys(WorkflowStatus, 1) | {WorkflowStatus.WAITING: 3}
 
     async def test_all_tags_must_match(self, open_store: OpenStore) -> None:
         """One tag or several, alone and with every other filter; another org's tags do not count."""
@@ -166,8 +166,12 @@ class Listing:
         assert await listed(bench, metadata=(size, team)) == [3, 1]
         assert await listed(bench, metadata=(team, ("size", "2"))) == []
         assert await listed(bench, metadata=(("blue", "team"),)) == []
-        assert await listed(bench, metadata=(team,), statuses=(Status.FAILED,)) == [3]
-        assert await listed(bench, metadata=(team,), statuses=(Status.FAILED, Status.WAITING)) == [4, 3, 1]
+        assert await listed(bench, metadata=(team,), statuses=(WorkflowStatus.FAILED,)) == [3]
+        assert await listed(bench, metadata=(team,), statuses=(WorkflowStatus.FAILED, WorkflowStatus.WAITING)) == [
+            4,
+            3,
+            1,
+        ]
         assert await listed(bench, metadata=(team, size), kinds=("a", "b")) == [3, 1]
         assert await listed(bench, metadata=(team,), workflow_id="w") == [1]
         assert await listed(bench, metadata=(("team", "red"),), workflow_id="w") == []
@@ -183,12 +187,15 @@ class Listing:
             an_execution(3, metadata=tag),
             an_execution(4, ready=Ready(since_at=START)),
         ]
-        await bench.write(new_executions=made, ready={head.id: head for head in made if head.ready is not None})
+        await bench.write(
+            new_executions=made,
+            ready={execution_row.id: execution_row for execution_row in made if execution_row.ready is not None},
+        )
 
         pairs = tuple(tag.items())
-        assert await listed(bench, metadata=pairs, statuses=(Status.PENDING,)) == [1]
-        assert await listed(bench, metadata=pairs, statuses=(Status.RUNNING,)) == [2]
-        assert await listed(bench, metadata=pairs, statuses=(Status.WAITING,)) == [3]
+        assert await listed(bench, metadata=pairs, statuses=(WorkflowStatus.PENDING,)) == [1]
+        assert await listed(bench, metadata=pairs, statuses=(WorkflowStatus.RUNNING,)) == [2]
+        assert await listed(bench, metadata=pairs, statuses=(WorkflowStatus.WAITING,)) == [3]
         assert await bench.store.list_executions(ExecutionQuery(org=ORG, metadata=pairs)) == [made[2], made[1], made[0]]
 
     async def test_changed_tags_are_found_and_the_old_ones_are_not(self, open_store: OpenStore) -> None:
@@ -196,7 +203,9 @@ class Listing:
         bench = await Bench.opened(open_store)
         await bench.write(new_executions=[an_execution(1, metadata={"step": "one", "team": "blue"})])
         changed = an_execution(1, metadata={"step": "two", "team": "blue"})
-        await bench.write(changed_executions={changed.id: changed}, turned={changed.id}, metadata={changed.id: changed})
+        await bench.write(
+            changed_executions={changed.id: changed}, state_changed={changed.id}, metadata={changed.id: changed}
+        )
 
         assert await listed(bench, metadata=(("step", "one"),)) == []
         assert await listed(bench, metadata=(("step", "two"),)) == [1]
@@ -213,4 +222,4 @@ class Listing:
             ExecutionQuery(org=ORG, limit=4, metadata=(("team", "blue"),), before=found[-1].id if found else None)
         ):
             found += page
-        assert [head.id for head in found] == [an_id(number) for number in range(30, 9, -2)]
+        assert [execution_row.id for execution_row in found] == [an_id(number) for number in range(30, 9, -2)]

@@ -58,7 +58,8 @@ class Loading:
         ]
         events = [HistoryEvent(seq, START, body) for seq, body in enumerate(bodies, 1)]
         await bench.write(
-            new_executions=[one, other], events=[(head.id, event) for head in (one, other) for event in events]
+            new_executions=[one, other],
+            events=[(execution_row.id, event) for execution_row in (one, other) for event in events],
         )
 
         loaded = await bench.load(calls_after={one.id: 1})
@@ -68,23 +69,25 @@ class Loading:
     async def test_execution_comes_with_its_ready_row(self, open_store: OpenStore) -> None:
         """Its own, and only its own."""
         bench = await Bench.opened(open_store)
-        with_news, at_rest = an_execution(1, ready=Ready(since_at=START)), an_execution(2)
-        await bench.write(new_executions=[with_news, at_rest], ready={with_news.id: with_news})
+        with_pending_events, at_rest = an_execution(1, ready=Ready(since_at=START)), an_execution(2)
+        await bench.write(
+            new_executions=[with_pending_events, at_rest], ready={with_pending_events.id: with_pending_events}
+        )
 
-        loaded = await bench.load(executions={with_news.id, at_rest.id})
-        assert loaded.executions == {with_news.id: with_news, at_rest.id: at_rest}
+        loaded = await bench.load(executions={with_pending_events.id, at_rest.id})
+        assert loaded.executions == {with_pending_events.id: with_pending_events, at_rest.id: at_rest}
 
     async def test_workflow_key_brings_its_execution(self, open_store: OpenStore) -> None:
         """A key of another org does not."""
         bench = await Bench.opened(open_store)
-        ours, theirs = an_execution(1), an_execution(2, org=OTHER_ORG)
+        cached, theirs = an_execution(1), an_execution(2, org=OTHER_ORG)
         await bench.write(
-            new_executions=[ours, theirs], workflow_keys={(ORG, "key"): ours.id, (OTHER_ORG, "key"): theirs.id}
+            new_executions=[cached, theirs], workflow_keys={(ORG, "key"): cached.id, (OTHER_ORG, "key"): theirs.id}
         )
 
         loaded = await bench.load(workflow_keys={(ORG, "key"), (ORG, "other")})
-        assert loaded.workflow_keys == {(ORG, "key"): ours.id}
-        assert loaded.executions == {ours.id: ours}
+        assert loaded.workflow_keys == {(ORG, "key"): cached.id}
+        assert loaded.executions == {cached.id: cached}
 
     async def test_task_and_timer_bring_their_execution(self, open_store: OpenStore) -> None:
         """Even if the row itself is gone: whoever reports on a finished task wants to know what became of it."""

@@ -24,8 +24,8 @@ from holdfast.model.messages import (
     TriggerRow,
 )
 from holdfast.model.values import Failure, Settlement, Wait
-from holdfast.store.looks import Inconsistency
 from holdfast.store.protocol import Changes, EventMatch, Loaded, LoadPlan
+from holdfast.store.queries import Inconsistency
 from verification.stores.bench import START, Bench, OpenStore
 from verification.stores.records import ORG, OTHER_ORG, a_task, a_timer, an_execution, an_id
 from verification.stores.writing import plain
@@ -243,9 +243,9 @@ class Subscriptions:
     async def test_waits_are_matched_in_the_order_of_waiting(self, open_store: OpenStore) -> None:
         """Of one org, kind and key; above one number and below another; no more than asked for."""
         bench = await Bench.opened(open_store)
-        ours = [a_wait(number) for number in (1, 2, 4, 5, 8)]
+        cached = [a_wait(number) for number in (1, 2, 4, 5, 8)]
         others = [a_wait(3, key="stop"), a_wait(6, org=OTHER_ORG), a_wait(7, kind=EVENT)]
-        await bench.write(new_executions=[an_execution(1)], new_subscriptions=numbered(*reversed(ours), *others))
+        await bench.write(new_executions=[an_execution(1)], new_subscriptions=numbered(*reversed(cached), *others))
 
         plans = [
             a_match(),
@@ -492,12 +492,12 @@ class PublishedEvents:
             assert [found.id for found in await read(ORG, None, 3, 1)] == [2]
             assert await read(OTHER_ORG, None, None, 10) == []
 
-    async def test_a_dead_event_can_be_exhumed(self, open_store: OpenStore) -> None:
+    async def test_a_dead_event_can_be_replayed(self, open_store: OpenStore) -> None:
         """Stored whole, found by number, and gone when it is published again."""
         bench = await Bench.opened(open_store)
         dead = a_dead_event(3, data=_DATA, correlation="c", reason="dropped", at=START + 4)
         await bench.write(dead_events=[dead, dead])
         assert plain((await bench.load(dead_events={3, 4})).dead_events[3]) == plain(dead)
 
-        await bench.write(exhumed_events=[3])
+        await bench.write(replayed_dead_events=[3])
         assert (await bench.load(dead_events={3})).dead_events == {}

@@ -50,7 +50,7 @@ class Pauses:
         await write_all(bench, *reversed(expected))
         assert await bench.store.pauses() == expected
 
-    async def test_what_goes_on_is_paused_no_more(self, open_store: OpenStore) -> None:
+    async def test_what_continues_is_paused_no_more(self, open_store: OpenStore) -> None:
         """And nothing else; a key that is not paused may be named."""
         bench = await Bench.opened(open_store)
         await write_all(bench, a_pause("a"), a_pause("b"), a_pause("a", OTHER_ORG))

@@ -9,7 +9,7 @@ import msgspec
 from holdfast.model.events import CancelRequested, EventBody, HistoryEvent, SignalReceived, TimerFired
 from holdfast.model.executions import NEVER, DeadLetter, DefinitionRow, Ready, State
 from holdfast.model.values import Wait
-from holdfast.store.looks import Backlog, ExecutionQuery, Inconsistency, QueueDepth
+from holdfast.store.queries import Backlog, ExecutionQuery, Inconsistency, QueueDepth
 from verification.stores.bench import START, Bench, OpenStore
 from verification.stores.records import (
     ORG,
@@ -173,19 +173,19 @@ class Reading:
     async def test_reads_at_the_same_time_get_each_their_own(self, open_store: OpenStore) -> None:
         """However the store bundles them, orgs and ids do not mix."""
         bench = await Bench.opened(open_store)
-        ours = [an_execution(number, last_seq=1) for number in range(1, 60)]
+        cached = [an_execution(number, last_seq=1) for number in range(1, 60)]
         theirs = [an_execution(number, org=OTHER_ORG, last_seq=1) for number in range(61, 120)]
-        events = [(execution.id, some_events(1)[0]) for execution in ours + theirs]
-        await bench.write(new_executions=ours + theirs, events=events)
+        events = [(execution.id, some_events(1)[0]) for execution in cached + theirs]
+        await bench.write(new_executions=cached + theirs, events=events)
 
-        ids = [execution.id for execution in ours + theirs]
+        ids = [execution.id for execution in cached + theirs]
         asked = [(org, [execution_id]) for org in (ORG, OTHER_ORG) for execution_id in ids] + [(ORG, ids), (ORG, [])]
-        heads = await asyncio.gather(*(bench.store.executions(org, some) for org, some in asked))
+        execution_rows = await asyncio.gather(*(bench.store.executions(org, some) for org, some in asked))
         lasts = await asyncio.gather(*(bench.store.last_events(org, some) for org, some in asked))
 
-        orgs = {execution.id: execution.org for execution in ours + theirs}
+        orgs = {execution.id: execution.org for execution in cached + theirs}
         expected = [{key for key in some if orgs[key] == org} for org, some in asked]
-        assert [set(found) for found in heads] == expected
+        assert [set(found) for found in execution_rows] == expected
         assert [set(found) for found in lasts] == expected
 
     async def test_dead_letters_are_read_newest_first(self, open_store: OpenStore) -> None:
@@ -229,19 +229,19 @@ class Reading:
         await bench.write(new_timers=[a_timer(execution, 1, START + 1)])
         assert await bench.store.next_due_at(START + 5) == START + 1
 
-    async def test_news_are_told_to_the_holder(self, open_store: OpenStore) -> None:
+    async def test_events_are_told_to_the_holder(self, open_store: OpenStore) -> None:
         """Leased executions with the news flag, and how far their history goes."""
         bench = await Bench.opened(open_store)
         made = [
-            an_execution(1, last_seq=5, ready=Ready(since_at=START, worker="w-1", news=True)),
+            an_execution(1, last_seq=5, ready=Ready(since_at=START, worker="w-1", pending_events=True)),
             an_execution(2, last_seq=6, ready=Ready(since_at=START, worker="w-1")),
-            an_execution(3, last_seq=7, ready=Ready(since_at=START, worker="w-2", news=True)),
+            an_execution(3, last_seq=7, ready=Ready(since_at=START, worker="w-2", pending_events=True)),
             an_execution(4, last_seq=8, ready=Ready(since_at=START)),
         ]
         await bench.write(new_executions=made, ready={execution.id: execution for execution in made})
 
-        assert await bench.store.news_for("w-1") == [(an_id(1), 5)]
-        assert await bench.store.news_for("w-9") == []
+        assert await bench.store.pending_events_for("w-1") == [(an_id(1), 5)]
+        assert await bench.store.pending_events_for("w-9") == []
 
     async def test_the_backlog_is_what_could_be_claimed_now(self, open_store: OpenStore) -> None:
         """By org and queue, the fullest first, with the moment the first of it could have been taken."""
@@ -299,12 +299,12 @@ class Reading:
         """Those with a ready row (what they waited for may just have come), those whose rows exist, those closed."""
         bench = await Bench.opened(open_store)
         waits = (Wait("timer", number=1), Wait("task", number=1))
-        with_news = an_execution(1, last_seq=3, waiting_for=waits, ready=Ready(since_at=START))
+        with_pending_events = an_execution(1, last_seq=3, waiting_for=waits, ready=Ready(since_at=START))
         at_rest = an_execution(2, last_seq=3, seen_seq=3, waiting_for=waits)
         closed = a_closed_execution(3, last_seq=3, seen_seq=1, waiting_for=waits)
         await bench.write(
-            new_executions=[with_news, at_rest, closed],
-            ready={with_news.id: with_news},
+            new_executions=[with_pending_events, at_rest, closed],
+            ready={with_pending_events.id: with_pending_events},
             new_timers=[a_timer(at_rest)],
             new_tasks=[a_task(at_rest)],
         )

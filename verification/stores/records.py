@@ -10,7 +10,7 @@ from holdfast.model import events as ev
 from holdfast.model.events import EventBody, HistoryEvent
 from holdfast.model.executions import Execution, OutputRow, Ready, State, StuckReason, TaskRow, TimerRow, WorkerRow
 from holdfast.model.ids import execution_id
-from holdfast.model.values import Delivery, Failure, RetryPolicy, Settlement, TaskTimeouts, Wait
+from holdfast.model.values import DeliveryMode, Failure, RetryPolicy, Settlement, TaskTimeouts, Wait
 from verification.stores.bench import START
 
 ORG = "acme"
@@ -74,7 +74,7 @@ def a_full_execution() -> Execution:
         parent_id=an_id(90),
         child_no=12,
         on_parent_close="terminate",
-        ready=Ready(since_at=START + 3, not_before_at=START + 4, worker="w-1", news=True, avoid_build="b0"),
+        ready=Ready(since_at=START + 3, not_before_at=START + 4, worker="w-1", pending_events=True, avoid_build="b0"),
     )
 
 
@@ -267,7 +267,7 @@ def every_kind_of_event() -> list[EventBody]:
             data=raw,
             correlation="c",
             expire_after_s=2.5,
-            delivery=Delivery.CREATED_BEFORE,
+            delivery=DeliveryMode.CREATED_BEFORE,
             consume=True,
             line="a.py:7",
         ),

@@ -66,15 +66,15 @@ class Writing:
         changed = a_full_execution()
         changed.workflow_id, changed.kind, changed.created_at = "order-1", "shipping", START
         changed.ready = None
-        await bench.write(changed_executions={changed.id: changed}, turned={changed.id})
+        await bench.write(changed_executions={changed.id: changed}, state_changed={changed.id})
 
         assert await bench.store.executions(ORG, [changed.id]) == {changed.id: changed}
         closed = a_full_closed_execution()
         await bench.write(new_executions=[an_execution(2)])
-        await bench.write(changed_executions={closed.id: closed}, turned={closed.id})
+        await bench.write(changed_executions={closed.id: closed}, state_changed={closed.id})
         assert await bench.store.executions(ORG, [closed.id]) == {closed.id: closed}
 
-    async def test_execution_that_has_gone_on_keeps_the_rest(self, open_store: OpenStore) -> None:
+    async def test_execution_that_has_continued_keeps_the_rest(self, open_store: OpenStore) -> None:
         """Without being named as turned, a head is written as far as it goes on; state and origin stay as they were."""
         bench = await Bench.opened(open_store)
         before = a_full_execution()
@@ -304,7 +304,7 @@ class Writing:
 
         assert (await bench.load(requests={(ORG, "a"), (ORG, "b")})).requests == {(ORG, "b"): new}
 
-    async def test_bury_makes_dead_letters_of_later_signals(self, open_store: OpenStore) -> None:
+    async def test_dead_letter_makes_dead_letters_of_later_signals(self, open_store: OpenStore) -> None:
         """Signals after the number, including those of the same batch; other events, and letters already written,
         stay."""
         bench = await Bench.opened(open_store)
@@ -314,7 +314,9 @@ class Writing:
         known = DeadLetter(execution_id=execution.id, seq=2, org=ORG, reason="earlier", at=START)
         bench.now = START + 9
         last = HistoryEvent(5, START, SignalReceived(signal_name="late"))
-        await bench.write(dead_letters=[known], events=[(execution.id, last)], bury=[(execution.id, 1, "closed")])
+        await bench.write(
+            dead_letters=[known], events=[(execution.id, last)], dead_letter=[(execution.id, 1, "closed")]
+        )
 
         letters = await bench.store.dead_letters(ORG, execution.id)
         assert [(letter.seq, letter.reason) for letter in letters] == [(5, "closed"), (3, "closed"), (2, "earlier")]
@@ -338,7 +340,7 @@ class Writing:
             new_executions=[execution], events=[(execution.id, event) for event in signals], dead_letters=letters
         )
         await bench.write(settled_letters=[(execution.id, 1), (execution.id, 3)])
-        await bench.write(dead_letters=letters, bury=[(execution.id, 0, "again")])
+        await bench.write(dead_letters=letters, dead_letter=[(execution.id, 0, "again")])
 
         shown = await bench.store.dead_letters(ORG, execution.id)
         assert [(letter.seq, letter.signal_name, letter.reason) for letter in shown] == [(2, "s2", "r")]
@@ -361,7 +363,7 @@ class Writing:
             execution.state, execution.closed_at, execution.ready = State.COMPLETED, START + 1, None
         await bench.write(
             changed_executions={execution.id: execution for execution in made},
-            turned={execution.id for execution in made},
+            state_changed={execution.id for execution in made},
             ready={execution.id: execution for execution in made},
             deleted_timers=[(execution.id, 1) for execution in made],
         )

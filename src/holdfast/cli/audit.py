@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.doors import Door, connected
-from holdfast.cli.exits import ANSWER_IS_NO
+from holdfast.cli.exit_codes import ANSWER_IS_NO
 from holdfast.cli.key import run_on_keys
+from holdfast.cli.target import Target, connected
 
 if TYPE_CHECKING:
-    from holdfast.cli.keyrings import Keyring
+    from holdfast.cli.api_keys import ApiKeys
     from holdfast.cli.output import Shown
-    from holdfast.wire.rest.key_views import AuditView
+    from holdfast.transport.rest.key_views import AuditView
 
 PAGE = 100
 
@@ -26,11 +26,11 @@ def audit() -> None:
 @audit.command("list")
 @click.option("--limit", "-n", type=click.IntRange(0), default=50, show_default=True, help="0 for all.")
 @connected
-def list_(door: Door, *, limit: int) -> None:
+def list_(target: Target, *, limit: int) -> None:
     """List what was done with keys, queues, workers and the org itself, by whom and from where, the newest first. With
     --json, one object on each line."""
 
-    async def run(keys: Keyring) -> list[AuditView]:
+    async def run(keys: ApiKeys) -> list[AuditView]:
         found: list[AuditView] = []
         while not limit or len(found) < limit:
             size = PAGE if not limit else min(PAGE, limit - len(found))
@@ -40,19 +40,19 @@ def list_(door: Door, *, limit: int) -> None:
                 break
         return found
 
-    found = run_on_keys(door, run)
-    if door.out.as_json:
+    found = run_on_keys(target, run)
+    if target.out.as_json:
         for one in found:
-            door.out.item(one)
+            target.out.item(one)
         return
     headers = ("#", "TIME", "ACTOR", "ACTION", "SUBJECT", "OUTCOME", "FROM", "DETAIL")
-    door.out.table(headers, [_row(one) for one in found], empty="nothing is recorded")
+    target.out.table(headers, [_row(one) for one in found], empty="nothing is recorded")
 
 
 def _row(act: AuditView) -> list[Shown]:
+    from holdfast.cli.formatting import day_time
     from holdfast.cli.output import Cell
-    from holdfast.cli.words import day_time
-    from holdfast.wire.rest.times import micros
+    from holdfast.transport.rest.times import micros
 
     outcome = Cell(act.outcome, "green" if act.outcome in {"done", "begun"} else "red")
     time = Cell(day_time(micros(act.at)), "dim")
@@ -61,15 +61,15 @@ def _row(act: AuditView) -> list[Shown]:
 
 @audit.command()
 @connected
-def verify(door: Door) -> None:
+def verify(target: Target) -> None:
     """Check that no row of the record is missing or was changed. Ends with 1 if one is.
 
     A row is checked with the secret of the installation: on a database, it must be the one its nodes use.
     """
-    check = run_on_keys(door, lambda keys: keys.verify_audit())
+    check = run_on_keys(target, lambda keys: keys.verify_audit())
     told = f"{check.rows} acts are as they were recorded"
     if not check.whole:
         told = f"act {check.first_bad} is missing or was changed, of {check.rows}"
-    door.out.answer(check, told)
+    target.out.answer(check, told)
     if not check.whole:
         raise click.exceptions.Exit(ANSWER_IS_NO)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli.doors import Door, connected, found
+from holdfast.cli.target import Target, connected, found
 
 if TYPE_CHECKING:
     from holdfast.cli.output import Shown
@@ -35,27 +35,27 @@ def dead_letters() -> None:
 @click.argument("id_", metavar="[ID]", required=False)
 @click.option("--limit", "-n", type=click.IntRange(1, 1000), default=100, show_default=True, help="How many at most.")
 @connected
-def list_(door: Door, id_: str | None, *, limit: int) -> None:
+def list_(target: Target, id_: str | None, *, limit: int) -> None:
     """List dead letters of the org, or of the one execution or workflow id ID, the newest first. With --json, one
     object on each line."""
-    from holdfast.wire.rest.views import dead_letters_view
+    from holdfast.transport.rest.views import dead_letters_view
 
     async def run(client: Client) -> DeadLetters:
         execution = None if id_ is None else (await found(client, id_)).id
         return await client.executions.dead_letters(client.org, execution, limit)
 
-    answer = door.look(run)
-    if door.out.as_json:
+    answer = target.read(run)
+    if target.out.as_json:
         for view in dead_letters_view(answer).dead_letters:
-            door.out.item(view)
+            target.out.item(view)
         return
     headers = ("EXECUTION", "SEQUENCE", "SIGNAL", "RECEIVED", "REASON", "VALUE")
-    door.out.table(headers, [_row(letter) for letter in answer.letters], empty="there are none")
+    target.out.table(headers, [_row(letter) for letter in answer.letters], empty="there are none")
 
 
 def _row(letter: DeadLetter) -> list[Shown]:
+    from holdfast.cli.formatting import day_time, value
     from holdfast.cli.output import Cell
-    from holdfast.cli.words import day_time, value
 
     received = Cell(day_time(letter.received_at), "dim")
     shown = value(letter.signal_value)
@@ -66,27 +66,27 @@ def _row(letter: DeadLetter) -> list[Shown]:
 @_of_one
 @click.option("--to", metavar="ID", help="To this execution or workflow id.")
 @connected
-def redeliver(door: Door, id_: str, sequence: int, *, to: str | None) -> None:
+def redeliver(target: Target, id_: str, sequence: int, *, to: str | None) -> None:
     """Send the dead letter SEQUENCE of ID to the open execution with the same workflow id, or to another."""
-    from holdfast.contract.executions import Redelivered, RedeliverSignal
-    from holdfast.wire.rest.views import RedeliveredView
+    from holdfast.contract.executions import RedeliverResult, RedeliverSignal
+    from holdfast.transport.rest.views import RedeliveredView
 
-    async def run(client: Client) -> Redelivered:
+    async def run(client: Client) -> RedeliverResult:
         source = (await found(client, id_)).id
         request = RedeliverSignal(org=client.org, workflow_execution_id=source, seq=sequence, to=to)
         return await client.executions.redeliver(request)
 
-    done = door.run(run)
+    done = target.run(run)
     view = RedeliveredView(
         workflow_execution_id=done.workflow_execution_id, signal_event_sequence=done.signal_event_sequence
     )
-    door.out.answer(view, f"{done.workflow_execution_id} has received it as event {done.signal_event_sequence}")
+    target.out.answer(view, f"{done.workflow_execution_id} has received it as event {done.signal_event_sequence}")
 
 
 @dead_letters.command()
 @_of_one
 @connected
-def remove(door: Door, id_: str, sequence: int) -> None:
+def remove(target: Target, id_: str, sequence: int) -> None:
     """Have the dead letter SEQUENCE of ID listed no more. The signal stays in the history."""
     from holdfast.contract.executions import RemoveDeadLetter
 
@@ -96,6 +96,6 @@ def remove(door: Door, id_: str, sequence: int) -> None:
         await client.executions.remove_dead_letter(request)
         return source
 
-    source = door.run(run)
+    source = target.run(run)
     view = {"workflow_execution_id": source, "sequence": sequence, "removed": True}
-    door.out.answer(view, f"dead letter {sequence} of {source} is removed")
+    target.out.answer(view, f"dead letter {sequence} of {source} is removed")

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli.doors import DEFAULT_FILE, database_url, shown_url
 from holdfast.cli.main import debug_option
 from holdfast.cli.serving import listening
+from holdfast.cli.target import DEFAULT_FILE, database_url, shown_url
 
 if TYPE_CHECKING:
     from holdfast.assembly import Server
@@ -56,7 +56,7 @@ async def _run(
     app: App, db: str, org: str, queues: tuple[str, ...], places: dict[str, Any], *, no_server: bool
 ) -> None:
     from holdfast.assembly import Engine, Server
-    from holdfast.cli.running import begun, engine_config, stop_signals
+    from holdfast.cli.running import engine_config, started, stop_signals
     from holdfast.cli.serving import server_config
 
     named = {found.queue for found in app.registry.tasks if found.queue is not None}
@@ -65,9 +65,9 @@ async def _run(
     async with stop_signals() as stopped, AsyncExitStack() as opened:
         server: Server | None = None
         if no_server or not _server_is_there():
-            await begun(Engine(db, **options), opened, stopped)
+            await started(Engine(db, **options), opened, stopped)
         else:
-            server = await begun(Server(db, server=server_config(**places), **options), opened, stopped)
+            server = await started(Server(db, server=server_config(**places), **options), opened, stopped)
         for line in _greeting(app, db, org, server, served=not no_server):
             click.echo(line)
         await stopped.wait()
@@ -83,14 +83,14 @@ def _server_is_there() -> bool:
 def _greeting(app: App, db: str, org: str, server: Server | None, *, served: bool) -> list[str]:
     from shlex import quote
 
-    from holdfast.cli.serving import tell_what_runs, tell_where
+    from holdfast.cli.serving import print_addresses, print_app
 
     memory = db == "sqlite://"
-    lines = [f"holdfast dev runs {app.name}", *tell_what_runs(app)]
+    lines = [f"holdfast dev runs {app.name}", *print_app(app)]
     lines.append(f"database    {'in memory: gone when this ends' if memory else shown_url(db)}")
     where = ""
     if server is not None:
-        lines += tell_where(server)
+        lines += print_addresses(server)
         where = f" --server {server.url}"
     elif served:
         lines.append("server      none: pip install 'holdfast[server]'")

@@ -9,7 +9,7 @@ from holdfast.assembly import Engine
 from holdfast.contract.keys import Keys
 from holdfast.engine.cursors import Cursors
 from holdfast.engine.facade import LocalEngine
-from holdfast.services.loops import Service
+from holdfast.services.service import Service
 
 
 class OperatorEngine(Engine):
@@ -20,10 +20,10 @@ class OperatorEngine(Engine):
         return self._local.keys
 
 
-class LookingEngine(OperatorEngine):
+class ReadOnlyEngine(OperatorEngine):
     """Fires no timer, takes back no lease: what is looked at stays as it is."""
 
-    def _begin(self, services: Iterable[Service]) -> None:
+    def _start_services(self, services: Iterable[Service]) -> None:
         """Nothing is begun."""
 
     def _make_local(self, url: str) -> LocalEngine:

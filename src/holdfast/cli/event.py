@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli.doors import Door, connected
 from holdfast.cli.inputs import JSON, LENGTH
+from holdfast.cli.target import Target, connected
 
 if TYPE_CHECKING:
     from holdfast.cli.output import Shown
     from holdfast.client.client import Client
-    from holdfast.client.events import Published
-    from holdfast.client.explaining import EventExplanation
+    from holdfast.client.events import PublishResult
+    from holdfast.client.explainer import EventExplanation
     from holdfast.model.messages import DeadEvent, PublishedRow
 
 PAGE = 200
@@ -40,54 +40,54 @@ def event() -> None:
 @click.option("--consume-on-read", is_flag=True, help="Only one gets it.")
 @click.option("--idempotency-key", metavar="KEY", help="The same key again is the same event.")
 @connected
-def publish(door: Door, key: str, *, input_: Any, **options: Any) -> None:
+def publish(target: Target, key: str, *, input_: Any, **options: Any) -> None:
     """Publish an event of KEY: to every wait whose filter it satisfies, and to the workflows it starts."""
 
-    async def run(client: Client) -> Published:
+    async def run(client: Client) -> PublishResult:
         return await client.publish_event(key, input_, **options)
 
-    _show_published(door, door.run(run))
+    _show_published(target, target.run(run))
 
 
-def _show_published(door: Door, published: Published) -> None:
-    from holdfast.wire.rest.message_views import PublishedView
+def _show_published(target: Target, published: PublishResult) -> None:
+    from holdfast.transport.rest.message_views import PublishedView
 
     view = PublishedView(**{name: getattr(published, name) for name in PublishedView.__struct_fields__})
     started = f", started {', '.join(published.started)}" if published.started else ""
     kept = "kept for those who look back" if published.retained else "not kept"
     way = "" if published.done else "; on its way to more"
-    door.out.answer(view, f"event {published.event_id}: {published.delivered} got it{started}{way}; {kept}")
+    target.out.answer(view, f"event {published.event_id}: {published.delivered} got it{started}{way}; {kept}")
 
 
 @event.command("list")
 @_key_filter
 @_limit
 @connected
-def list_(door: Door, *, key: str | None, limit: int) -> None:
+def list_(target: Target, *, key: str | None, limit: int) -> None:
     """List events that are kept, the newest first. With --json, one object on each line."""
-    _list(door, key, limit, dead=False)
+    _list(target, key, limit, dead=False)
 
 
 @event.command()
 @_key_filter
 @_limit
 @connected
-def dead(door: Door, *, key: str | None, limit: int) -> None:
+def dead(target: Target, *, key: str | None, limit: int) -> None:
     """List events that nobody ever got, the newest first: they expired, or there were too many of their key."""
-    _list(door, key, limit, dead=True)
+    _list(target, key, limit, dead=True)
 
 
-def _list(door: Door, key: str | None, limit: int, *, dead: bool) -> None:
+def _list(target: Target, key: str | None, limit: int, *, dead: bool) -> None:
+    from holdfast.cli.formatting import day_time, value
     from holdfast.cli.output import Cell
-    from holdfast.cli.words import day_time, value
     from holdfast.model.messages import PublishedRow
-    from holdfast.wire.rest.message_views import kept_event_view
+    from holdfast.transport.rest.message_views import kept_event_view
 
     async def run(client: Client) -> None:
         found = await _events(client, key, limit, dead=dead)
-        if door.out.as_json:
+        if target.out.as_json:
             for row in found:
-                door.out.item(kept_event_view(row))
+                target.out.item(kept_event_view(row))
             return
         rows: list[list[Shown]] = [
             [
@@ -103,9 +103,9 @@ def _list(door: Door, key: str | None, limit: int, *, dead: bool) -> None:
             for row in found
         ]
         headers = ("EVENT", "KEY", "PUBLISHED", "DEAD" if dead else "KEPT", "CORRELATION", "DATA")
-        door.out.table(headers, rows, empty="there are none")
+        target.out.table(headers, rows, empty="there are none")
 
-    door.look(run)
+    target.read(run)
 
 
 async def _events(client: Client, key: str | None, limit: int, *, dead: bool) -> list[PublishedRow | DeadEvent]:
@@ -125,42 +125,42 @@ async def _events(client: Client, key: str | None, limit: int, *, dead: bool) ->
 @event.command()
 @click.argument("event_id", metavar="EVENT", type=int)
 @connected
-def replay(door: Door, event_id: int) -> None:
+def replay(target: Target, event_id: int) -> None:
     """Publish the dead EVENT again, with a new number."""
 
-    async def run(client: Client) -> Published:
+    async def run(client: Client) -> PublishResult:
         return await client.replay_event(event_id)
 
-    _show_published(door, door.run(run))
+    _show_published(target, target.run(run))
 
 
 @event.command()
 @click.argument("event_id", metavar="EVENT", type=int)
 @connected
-def remove(door: Door, event_id: int) -> None:
+def remove(target: Target, event_id: int) -> None:
     """Remove EVENT, kept or dead: nobody will get it."""
 
     async def run(client: Client) -> None:
         await client.remove_event(event_id)
 
-    door.run(run)
-    door.out.answer({"event_id": event_id, "removed": True}, f"event {event_id} is removed")
+    target.run(run)
+    target.out.answer({"event_id": event_id, "removed": True}, f"event {event_id} is removed")
 
 
 @event.command()
 @click.argument("event_id", metavar="EVENT", type=int)
 @connected
-def explain(door: Door, event_id: int) -> None:
+def explain(target: Target, event_id: int) -> None:
     """Say why EVENT went to whom it went: every open wait of its key, and the part of its filter that refused it."""
 
     async def run(client: Client) -> EventExplanation:
         return await client.explain_event(event_id)
 
-    explained = door.look(run)
-    if door.out.as_json:
-        door.out.document(explained)
+    explained = target.read(run)
+    if target.out.as_json:
+        target.out.document(explained)
         return
     for line in str(explained).splitlines():
-        door.out.line(line)
+        target.out.line(line)
     if explained.more:
-        door.out.note("there are more waits than these")
+        target.out.note("there are more waits than these")

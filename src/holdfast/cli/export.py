@@ -9,8 +9,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli.doors import Door, connected, found
 from holdfast.cli.inputs import PAST, pairs
+from holdfast.cli.target import Target, connected, found
 from holdfast.cli.workflow.listing import STATUSES
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ PAGE = 5_000
 @click.option("--since", type=PAST, help="Created then or later.")
 @click.option("--before", type=PAST, help="Created before.")
 @connected
-def export(door: Door, ids: tuple[str, ...], *, output: Path | None, **filters: Any) -> None:
+def export(target: Target, ids: tuple[str, ...], *, output: Path | None, **filters: Any) -> None:
     """Write the histories of the executions ID, or of all that match, as JSON lines: one execution on each.
 
     Each line is what holdfast.testing.load_history reads and holdfast.testing.replay runs against your code. Of an
@@ -43,16 +43,16 @@ def export(door: Door, ids: tuple[str, ...], *, output: Path | None, **filters: 
 
     async def run(client: Client) -> int:
         done = 0
-        with _written(output) as file, door.out.progress("exporting", await _total(client, ids, filters)) as advance:
+        with _written(output) as file, target.out.progress("exporting", await _total(client, ids, filters)) as advance:
             async for execution in _chosen(client, ids, filters):
                 file.write(await _line(client, execution))
                 done += 1
                 advance(1)
         return done
 
-    done = door.look(run)
+    done = target.read(run)
     where = f" to {output}" if output is not None else ""
-    door.out.note(f"{done} histories written{where}")
+    target.out.note(f"{done} histories written{where}")
 
 
 @contextmanager
@@ -118,7 +118,7 @@ def _event(event: HistoryEvent) -> dict[str, Any]:
     from msgspec import Raw
 
     from holdfast.model.events import encode_body
-    from holdfast.wire.rest.times import instant
+    from holdfast.transport.rest.times import instant
 
     return {
         "seq": event.seq,

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from holdfast.cli.doors import Door, connected
 from holdfast.cli.inputs import LENGTH
+from holdfast.cli.target import Target, connected
 
 if TYPE_CHECKING:
-    from holdfast.cli.keyrings import Keyring
+    from holdfast.cli.api_keys import ApiKeys
     from holdfast.cli.output import Shown
-    from holdfast.wire.rest.key_views import KeyMadeView, KeyView
+    from holdfast.transport.rest.key_views import KeyMadeView, KeyView
 
 T = TypeVar("T")
 PAGE = 100
@@ -25,13 +25,13 @@ def key() -> None:
     """Make, list, revoke and rotate API keys: on a database those of --org, on a server those of your key's org."""
 
 
-def run_on_keys(door: Door, work: Callable[[Keyring], Awaitable[T]]) -> T:
+def run_on_keys(target: Target, work: Callable[[ApiKeys], Awaitable[T]]) -> T:
     import asyncio
 
-    from holdfast.cli.keyrings import opened
+    from holdfast.cli.api_keys import opened
 
     async def run() -> T:
-        async with opened(door) as keys:
+        async with opened(target) as keys:
             return await work(keys)
 
     return asyncio.run(run())
@@ -42,37 +42,37 @@ def run_on_keys(door: Door, work: Callable[[Keyring], Awaitable[T]]) -> T:
 @click.option("--role", type=click.Choice(ROLES), required=True, help="admin may do all; worker is for workers.")
 @click.option("--expires-in", type=LENGTH, help="It ends after this; never if left out.")
 @connected
-def create(door: Door, name: str, *, role: str, expires_in: float | None) -> None:
+def create(target: Target, name: str, *, role: str, expires_in: float | None) -> None:
     """Make a key called NAME. Its text is printed now and never again: only a hash is kept."""
     from holdfast.model.keys import Role
 
-    _show_made(door, run_on_keys(door, lambda keys: keys.create(name, Role(role), expires_in)))
+    _show_made(target, run_on_keys(target, lambda keys: keys.create(name, Role(role), expires_in)))
 
 
 @key.command()
 @click.argument("key_id", metavar="KEY_ID")
 @click.option("--overlap", type=LENGTH, default="1d", show_default=True, help="How long the old text counts, too.")
 @connected
-def rotate(door: Door, key_id: str, *, overlap: float) -> None:
+def rotate(target: Target, key_id: str, *, overlap: float) -> None:
     """Give a key another text; the old one counts for a while longer."""
-    _show_made(door, run_on_keys(door, lambda keys: keys.rotate(key_id, overlap)))
+    _show_made(target, run_on_keys(target, lambda keys: keys.rotate(key_id, overlap)))
 
 
-def _show_made(door: Door, made: KeyMadeView) -> None:
-    if door.out.as_json:
-        door.out.document(made)
+def _show_made(target: Target, made: KeyMadeView) -> None:
+    if target.out.as_json:
+        target.out.document(made)
         return
     # The text alone on standard output: KEY=$(holdfast key create …) gets just that.
-    door.out.note(f"key {made.key.key_id} ({made.key.role}); its text, shown only this once:")
+    target.out.note(f"key {made.key.key_id} ({made.key.role}); its text, shown only this once:")
     click.echo(made.text)
 
 
 @key.command("list")
 @connected
-def list_(door: Door) -> None:
+def list_(target: Target) -> None:
     """List the keys of the org, the newest first; also those that have ended. With --json, one object on each line."""
 
-    async def run(keys: Keyring) -> list[KeyView]:
+    async def run(keys: ApiKeys) -> list[KeyView]:
         found: list[KeyView] = []
         while True:
             page = await keys.page(found[-1].key_id if found else None, PAGE)
@@ -80,19 +80,19 @@ def list_(door: Door) -> None:
             if len(page) < PAGE:
                 return found
 
-    found = run_on_keys(door, run)
-    if door.out.as_json:
+    found = run_on_keys(target, run)
+    if target.out.as_json:
         for one in found:
-            door.out.item(one)
+            target.out.item(one)
         return
     headers = ("KEY ID", "NAME", "ROLE", "STATE", "BEGINS WITH", "MADE", "LAST USED", "EXPIRES")
-    door.out.table(headers, [_row(one) for one in found], empty="there are no keys: holdfast key create")
+    target.out.table(headers, [_row(one) for one in found], empty="there are no keys: holdfast key create")
 
 
 def _row(found: KeyView) -> list[Shown]:
+    from holdfast.cli.formatting import day_time
     from holdfast.cli.output import Cell
-    from holdfast.cli.words import day_time
-    from holdfast.wire.rest.times import micros
+    from holdfast.transport.rest.times import micros
 
     return [
         found.key_id,
@@ -109,7 +109,7 @@ def _row(found: KeyView) -> list[Shown]:
 @key.command()
 @click.argument("key_id", metavar="KEY_ID")
 @connected
-def revoke(door: Door, key_id: str) -> None:
+def revoke(target: Target, key_id: str) -> None:
     """End a key, for good. Servers let it in for up to a second more."""
-    revoked = run_on_keys(door, lambda keys: keys.revoke(key_id))
-    door.out.answer(revoked, f"key {revoked.key_id} ({revoked.name}) is {revoked.state}")
+    revoked = run_on_keys(target, lambda keys: keys.revoke(key_id))
+    target.out.answer(revoked, f"key {revoked.key_id} ({revoked.name}) is {revoked.state}")

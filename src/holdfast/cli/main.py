@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from holdfast.cli.exits import INTERRUPTED, Fault, OutOfTime, Refused, one_line
+from holdfast.cli.exit_codes import INTERRUPTED, Fault, OutOfTime, Refused, one_line
 from holdfast.cli.lazy import LazyGroup
 from holdfast.errors import HoldfastError
 

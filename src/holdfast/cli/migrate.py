@@ -6,9 +6,9 @@ from typing import Protocol
 
 import click
 
-from holdfast.cli.doors import database_url
-from holdfast.cli.exits import ANSWER_IS_NO
+from holdfast.cli.exit_codes import ANSWER_IS_NO
 from holdfast.cli.main import debug_option
+from holdfast.cli.target import database_url
 
 
 class Migration(Protocol):

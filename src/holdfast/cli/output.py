@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from holdfast.cli.words import clean
+from holdfast.cli.formatting import clean
 
 if TYPE_CHECKING:
     from rich.console import Console

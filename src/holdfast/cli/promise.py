@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli.doors import Door, connected, found
 from holdfast.cli.inputs import JSON
+from holdfast.cli.target import Target, connected, found
 
 if TYPE_CHECKING:
     from holdfast.cli.output import Shown
@@ -30,9 +30,9 @@ def promise() -> None:
 @click.argument("id_", metavar="[ID]", required=False)
 @click.option("--limit", "-n", type=click.IntRange(0), default=100, show_default=True, help="0 for all.")
 @connected
-def list_(door: Door, id_: str | None, *, limit: int) -> None:
+def list_(target: Target, id_: str | None, *, limit: int) -> None:
     """List the promises of the execution ID, or those that are open anywhere. With --json, one object on each line."""
-    from holdfast.wire.rest.message_views import promise_view
+    from holdfast.transport.rest.message_views import promise_view
 
     async def run(client: Client) -> None:
         rows: list[list[Shown]] = []
@@ -42,15 +42,15 @@ def list_(door: Door, id_: str | None, *, limit: int) -> None:
                 more = True
                 break
             rows.append(_row(row))
-            if door.out.as_json:
-                door.out.item(promise_view(row))
-        if not door.out.as_json:
+            if target.out.as_json:
+                target.out.item(promise_view(row))
+        if not target.out.as_json:
             headers = ("PROMISE ID", "NAME", "STATE", "MADE", "SETTLED BY", "VALUE")
-            door.out.table(headers, rows, empty="there are no promises")
+            target.out.table(headers, rows, empty="there are no promises")
         if more:
-            door.out.note(f"there are more than these {limit}: --limit 0 shows all")
+            target.out.note(f"there are more than these {limit}: --limit 0 shows all")
 
-    door.look(run)
+    target.read(run)
 
 
 async def _promises(client: Client, id_: str | None) -> AsyncIterator[PromiseRow]:
@@ -68,8 +68,8 @@ async def _promises(client: Client, id_: str | None) -> AsyncIterator[PromiseRow
 
 
 def _row(row: PromiseRow) -> list[Shown]:
+    from holdfast.cli.formatting import day_time, failure, value
     from holdfast.cli.output import Cell
-    from holdfast.cli.words import day_time, failure, value
 
     settled = row.settled_by.by if row.settled_by is not None else ""
     shown = failure(row.failure) if row.failure is not None else value(row.value)
@@ -91,7 +91,7 @@ def _row(row: PromiseRow) -> list[Shown]:
 @_early
 @_key
 @connected
-def resolve(door: Door, promise_id: str, *, input_: Any, workflow_id: str | None, **options: Any) -> None:
+def resolve(target: Target, promise_id: str, *, input_: Any, workflow_id: str | None, **options: Any) -> None:
     """Give PROMISE its value. The first settlement wins: a later one is answered with it and changes nothing."""
 
     async def run(client: Client) -> SettledPromise:
@@ -99,7 +99,7 @@ def resolve(door: Door, promise_id: str, *, input_: Any, workflow_id: str | None
             return await client.resolve_promise_by_name(workflow_id, promise_id, input_, **options)
         return await client.resolve_promise(promise_id, input_, **options)
 
-    show_settled(door, door.run(run))
+    show_settled(target, target.run(run))
 
 
 @promise.command()
@@ -109,7 +109,7 @@ def resolve(door: Door, promise_id: str, *, input_: Any, workflow_id: str | None
 @_early
 @_key
 @connected
-def reject(door: Door, promise_id: str, *, error: str, workflow_id: str | None, **options: Any) -> None:
+def reject(target: Target, promise_id: str, *, error: str, workflow_id: str | None, **options: Any) -> None:
     """Reject PROMISE: its workflow gets the error at its await."""
 
     async def run(client: Client) -> SettledPromise:
@@ -117,7 +117,7 @@ def reject(door: Door, promise_id: str, *, error: str, workflow_id: str | None, 
             return await client.reject_promise_by_name(workflow_id, promise_id, error, **options)
         return await client.reject_promise(promise_id, error, **options)
 
-    show_settled(door, door.run(run))
+    show_settled(target, target.run(run))
 
 
 @promise.command()
@@ -126,19 +126,19 @@ def reject(door: Door, promise_id: str, *, error: str, workflow_id: str | None, 
 @click.option("--error", metavar="TEXT", help="Reject it instead.")
 @_key
 @connected
-def complete(door: Door, token: str, *, input_: Any, error: str | None, idempotency_key: str | None) -> None:
+def complete(target: Target, token: str, *, input_: Any, error: str | None, idempotency_key: str | None) -> None:
     """Settle what TOKEN stands for: a promise, or an attempt of a task."""
 
     async def run(client: Client) -> SettledPromise:
         return await client.complete_promise(token, input_, error=error, idempotency_key=idempotency_key)
 
-    show_settled(door, door.run(run))
+    show_settled(target, target.run(run))
 
 
-def show_settled(door: Door, settled: SettledPromise) -> None:
+def show_settled(target: Target, settled: SettledPromise) -> None:
     from holdfast.model.payloads import encode
-    from holdfast.wire.rest.message_views import SettledView
-    from holdfast.wire.rest.views import failure_view
+    from holdfast.transport.rest.message_views import SettledView
+    from holdfast.transport.rest.views import failure_view
 
     view = SettledView(
         promise_id=settled.promise_id,
@@ -150,4 +150,4 @@ def show_settled(door: Door, settled: SettledPromise) -> None:
         idempotency_key_new=settled.idempotency_key_new,
     )
     first = "; somebody else was first, and nothing was changed" if settled.already_resolved else ""
-    door.out.answer(view, f"{settled.promise_id} is {settled.state.lower().replace('_', ' ')}{first}")
+    target.out.answer(view, f"{settled.promise_id} is {settled.state.lower().replace('_', ' ')}{first}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.doors import Door, connected
+from holdfast.cli.target import Target, connected
 
 if TYPE_CHECKING:
     from holdfast.cli.output import Shown
@@ -24,27 +24,27 @@ def queue() -> None:
 
 @queue.command("list")
 @connected
-def list_(door: Door) -> None:
+def list_(target: Target) -> None:
     """List queues in which something waits for a worker, and those that are paused. With --json, one object on each
     line."""
-    from holdfast.wire.rest.system_views import queue_view
+    from holdfast.transport.rest.system_views import queue_view
 
     async def run(client: Client) -> list[QueueView]:
         assert client.deployments is not None, "the client of a command has all nouns"
         return await client.deployments.queues(client.org, MOST)
 
-    found = door.look(run)
-    if door.out.as_json:
+    found = target.read(run)
+    if target.out.as_json:
         for one in found:
-            door.out.item(queue_view(one))
+            target.out.item(queue_view(one))
         return
     headers = ("QUEUE", "TURNS", "TASKS", "WAITING SINCE", "STATE")
-    door.out.table(headers, [_row(one) for one in found], empty="nothing waits, and nothing is paused")
+    target.out.table(headers, [_row(one) for one in found], empty="nothing waits, and nothing is paused")
 
 
 def _row(found: QueueView) -> list[Shown]:
+    from holdfast.cli.formatting import since
     from holdfast.cli.output import Cell
-    from holdfast.cli.words import since
 
     state = Cell("open", "green")
     if found.pause is not None:
@@ -58,26 +58,26 @@ def _row(found: QueueView) -> list[Shown]:
 @click.argument("name", metavar="QUEUE")
 @reason_option
 @connected
-def pause(door: Door, name: str, *, reason: str) -> None:
+def pause(target: Target, name: str, *, reason: str) -> None:
     """Hand out nothing of QUEUE, on any node, until it is resumed. What runs goes on; everything is still accepted."""
 
     async def run(client: Client) -> bool:
         return await client.pause_queue(name, reason=reason)
 
-    changed = door.run(run)
+    changed = target.run(run)
     told = "is paused" if changed else "was paused before"
-    door.out.answer({"queue": name, "paused": True, "changed": changed}, f"queue {name} {told}")
+    target.out.answer({"queue": name, "paused": True, "changed": changed}, f"queue {name} {told}")
 
 
 @queue.command()
 @click.argument("name", metavar="QUEUE")
 @connected
-def resume(door: Door, name: str) -> None:
+def resume(target: Target, name: str) -> None:
     """Hand out what waits in QUEUE again."""
 
     async def run(client: Client) -> bool:
         return await client.resume_queue(name)
 
-    changed = door.run(run)
+    changed = target.run(run)
     told = "goes on" if changed else "was not paused"
-    door.out.answer({"queue": name, "paused": False, "changed": changed}, f"queue {name} {told}")
+    target.out.answer({"queue": name, "paused": False, "changed": changed}, f"queue {name} {told}")

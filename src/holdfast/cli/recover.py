@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.doors import Door, connected
+from holdfast.cli.target import Target, connected
 
 if TYPE_CHECKING:
-    from holdfast.wire.rest.system_views import RecoveryView
+    from holdfast.transport.rest.system_views import RecoveryView
 
 
 @click.command()
 @connected
-def recover(door: Door) -> None:
+def recover(target: Target) -> None:
     """Do at once what is otherwise done in time: take back what lost workers held, fire what is due; and check that
     every open execution waits for something that exists. Repairs what it can, and says what it did.
 
@@ -22,11 +22,11 @@ def recover(door: Door) -> None:
     """
     import asyncio
 
-    report = asyncio.run(_on_database(door) if door.server is None else _on_server(door))
-    if door.out.as_json:
-        door.out.document(report)
+    report = asyncio.run(_on_database(target) if target.server is None else _on_server(target))
+    if target.out.as_json:
+        target.out.document(report)
         return
-    out = door.out
+    out = target.out
     out.field("open", f"{report.open_executions} executions")
     taken = f"{report.turns_reclaimed} turns, {report.tasks_reclaimed} tasks of {report.sessions_expired} lost workers"
     out.field("taken back", taken)
@@ -44,16 +44,16 @@ def recover(door: Door) -> None:
         out.field("stuck", f"{execution_id}: holdfast workflow show {execution_id}")
 
 
-async def _on_database(door: Door) -> RecoveryView:
-    from holdfast.wire.rest.system_views import recovery_view
+async def _on_database(target: Target) -> RecoveryView:
+    from holdfast.transport.rest.system_views import recovery_view
 
-    async with door.engine(looking=True) as engine:  # so that the report is about all that was done
+    async with target.engine(read_only=True) as engine:  # so that the report is about all that was done
         return recovery_view(await engine.recover())
 
 
-async def _on_server(door: Door) -> RecoveryView:
-    from holdfast.wire.rest.bodies import NoBody
-    from holdfast.wire.rest.system_views import RecoveryView
+async def _on_server(target: Target) -> RecoveryView:
+    from holdfast.transport.rest.bodies import NoBody
+    from holdfast.transport.rest.system_views import RecoveryView
 
-    async with door.caller() as (caller, org):
-        return await caller.post(f"{org}/recover", NoBody(), RecoveryView, wait_s=None)
+    async with target.http_client() as (http_client, org):
+        return await http_client.post(f"{org}/recover", NoBody(), RecoveryView, wait_s=None)

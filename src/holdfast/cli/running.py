@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import click
 
-from holdfast.cli.exits import DONE, INTERRUPTED
+from holdfast.cli.exit_codes import DONE, INTERRUPTED
 from holdfast.config import EngineConfig, StoreConfig, WorkerConfig
 
 T = TypeVar("T")
@@ -54,17 +54,17 @@ async def stop_signals() -> AsyncIterator[asyncio.Event]:
             signal.signal(name, handler)
 
 
-async def begun(running: AbstractAsyncContextManager[T], opened: AsyncExitStack, stopped: asyncio.Event) -> T:
+async def started(running: AbstractAsyncContextManager[T], opened: AsyncExitStack, stopped: asyncio.Event) -> T:
     """Enter `running`. Whoever stops it while it still waits for its database does not wait, too: then it is over."""
     try:
-        async with asyncio.timeout(None) as patience:
-            watching = asyncio.create_task(_end_when(stopped, patience))
+        async with asyncio.timeout(None) as wait:
+            watching = asyncio.create_task(_end_when(stopped, wait))
             try:
                 return await opened.enter_async_context(running)
             finally:
                 watching.cancel()
     except TimeoutError:
-        if not patience.expired():
+        if not wait.expired():
             raise
         asyncio.get_running_loop().set_exception_handler(_not_of_connections)
         click.echo("stopped before it had begun", err=True)
@@ -77,9 +77,9 @@ def _not_of_connections(loop: asyncio.AbstractEventLoop, context: dict[str, Any]
         loop.default_exception_handler(context)
 
 
-async def _end_when(stopped: asyncio.Event, patience: asyncio.Timeout) -> None:
+async def _end_when(stopped: asyncio.Event, wait: asyncio.Timeout) -> None:
     await stopped.wait()
-    patience.reschedule(asyncio.get_running_loop().time())
+    wait.reschedule(asyncio.get_running_loop().time())
 
 
 def run_fast(main: Coroutine[Any, Any, T]) -> T:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli.doors import place_of, shown_url
 from holdfast.cli.inputs import Length
 from holdfast.cli.main import debug_option
 from holdfast.cli.serving import listening
+from holdfast.cli.target import place_of, shown_url
 
 if TYPE_CHECKING:
     from holdfast.config import EngineConfig
@@ -92,18 +92,18 @@ def database_url_of(db: str | None) -> str:
 
 async def _run(url: str, auth: str, places: dict[str, Any], config: EngineConfig) -> None:
     from holdfast.assembly import Server
-    from holdfast.cli.running import begun, stop_signals
-    from holdfast.cli.serving import server_config, tell_where
+    from holdfast.cli.running import started, stop_signals
+    from holdfast.cli.serving import print_addresses, server_config
 
     try:
-        from holdfast.api.auth import AuthMode, AuthSettings
+        from holdfast.server.auth import AuthMode, AuthSettings
     except ModuleNotFoundError as error:
         raise click.ClickException(f"{error.name} is not installed: pip install 'holdfast[server]'") from error
     server = Server(url, config=config, server=server_config(**places), auth=AuthSettings(mode=AuthMode(auth)))
     async with stop_signals() as stopped, AsyncExitStack() as opened:
-        running = await begun(server, opened, stopped)
+        running = await started(server, opened, stopped)
         click.echo(f"holdfast server on {shown_url(url)}")
-        for line in tell_where(running):
+        for line in print_addresses(running):
             click.echo(line)
         await stopped.wait()
         click.echo("stopping; once more Ctrl-C ends it at once", err=True)

@@ -37,7 +37,7 @@ def server_config(*, no_grpc: bool, **given: Any) -> ServerConfig:
     return dataclasses.replace(config, grpc_port=None) if no_grpc else config
 
 
-def tell_where(server: Server) -> list[str]:
+def print_addresses(server: Server) -> list[str]:
     """Where a server can be reached."""
     lines = [f"http        {server.url}"]
     if server.grpc is not None:
@@ -47,7 +47,7 @@ def tell_where(server: Server) -> list[str]:
     return lines
 
 
-def tell_what_runs(app: App) -> list[str]:
+def print_app(app: App) -> list[str]:
     """An application in a few lines."""
     registry = app.registry
     workflows = ", ".join(sorted(f"{found.kind} (version {found.version})" for found in registry.workflows)) or "none"

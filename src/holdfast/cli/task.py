@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli.doors import Door, connected, found
 from holdfast.cli.inputs import INSTANT, JSON, LENGTH, pairs
 from holdfast.cli.promise import show_settled
+from holdfast.cli.target import Target, connected, found
 from holdfast.cli.task_watch import watch
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def task() -> None:
 @click.option("--timeout", type=LENGTH, help="How long to wait.")
 @connected
 def start(
-    door: Door,
+    target: Target,
     kind: str,
     *,
     args: tuple[Any, ...],
@@ -77,7 +77,7 @@ def start(
     holdfast task start send_invoice --id invoice:7 --input '{"order": 7}' --wait
     """
     from holdfast.model.values import RetryPolicy
-    from holdfast.wire.rest.task_views import StartTaskView
+    from holdfast.transport.rest.task_views import StartTaskView
 
     async def run(client: Client) -> None:
         retry = None if max_attempts is None else RetryPolicy(max_attempts=max_attempts)
@@ -85,8 +85,8 @@ def start(
         began = "started" if handle.created else "found"
         told = f"{handle.task_id} ({handle.workflow_execution_id})"
         if wait:
-            door.out.note(f"{began} {told}")
-            await _show_result(door, client, handle.workflow_execution_id or "", timeout)
+            target.out.note(f"{began} {told}")
+            await _show_result(target, client, handle.workflow_execution_id or "", timeout)
             return
         view = StartTaskView(
             workflow_execution_id=handle.workflow_execution_id or "",
@@ -95,47 +95,47 @@ def start(
             idempotency_key_used=handle.idempotency_key_used,
             idempotency_key_new=handle.idempotency_key_new,
         )
-        door.out.answer(view, f"{began} {kind} {told}")
+        target.out.answer(view, f"{began} {kind} {told}")
 
-    door.run(run)
+    target.run(run)
 
 
-async def _show_result(door: Door, client: Client, task_id: str, timeout: float | None) -> None:
+async def _show_result(target: Target, client: Client, task_id: str, timeout: float | None) -> None:
     """Print how it has ended. Raises TaskFailed or ExecutionOutcome if it has no result, TimeoutError."""
     from holdfast.client.calls import within
     from holdfast.client.tasks import result_of_task
-    from holdfast.wire.rest.task_views import task_result_view
+    from holdfast.transport.rest.task_views import task_result_view
 
     outcome = await within(client.tasks.outcome(client.org, task_id), timeout)
-    if door.out.as_json:
-        door.out.document(task_result_view(outcome))
+    if target.out.as_json:
+        target.out.document(task_result_view(outcome))
     result_of_task(outcome, Any)
-    if not door.out.as_json:
-        door.out.json_text(bytes(outcome.result))
+    if not target.out.as_json:
+        target.out.json_text(bytes(outcome.result))
 
 
 @task.command()
 @click.argument("id_", metavar="ID")
 @connected
-def show(door: Door, id_: str) -> None:
+def show(target: Target, id_: str) -> None:
     """Show where the standalone task ID stands: its status, attempt, progress, last failure, worker and times."""
-    from holdfast.wire.rest.task_views import standalone_task_view
+    from holdfast.transport.rest.task_views import standalone_task_view
 
     async def run(client: Client) -> None:
         task = await client.tasks.get(client.org, id_)
-        if door.out.as_json:
-            door.out.document(standalone_task_view(task))
+        if target.out.as_json:
+            target.out.document(standalone_task_view(task))
         else:
-            _draw(door, task)
+            _draw(target, task)
 
-    door.look(run)
+    target.read(run)
 
 
-def _draw(door: Door, task: StandaloneTask) -> None:
+def _draw(target: Target, task: StandaloneTask) -> None:
+    from holdfast.cli.formatting import failure, since, value
     from holdfast.cli.output import Cell, status_cell
-    from holdfast.cli.words import failure, since, value
 
-    out = door.out
+    out = target.out
     out.line(Cell(task.task_id, "bold"), "  ", status_cell(task.status))
     out.field("execution", task.workflow_execution_id)
     out.field("kind", f"{task.kind}, queue {task.queue}")
@@ -167,17 +167,17 @@ def _draw(door: Door, task: StandaloneTask) -> None:
 @click.argument("id_", metavar="ID")
 @click.option("--reason", default="", metavar="TEXT", help="For the history.")
 @connected
-def cancel(door: Door, id_: str, *, reason: str) -> None:
+def cancel(target: Target, id_: str, *, reason: str) -> None:
     """Stop the standalone task ID: a running body is told. Ends with 1 if it is over, or was asked before."""
-    from holdfast.cli.exits import ANSWER_IS_NO
-    from holdfast.wire.rest.views import ChangedView
+    from holdfast.cli.exit_codes import ANSWER_IS_NO
+    from holdfast.transport.rest.views import ChangedView
 
     async def run(client: Client) -> bool:
         return await client.task(id_).cancel(reason)
 
-    changed = door.run(run)
+    changed = target.run(run)
     otherwise = f"{id_} is over, or was asked before: nothing was changed"
-    door.out.answer(ChangedView(changed=changed), f"{id_} is asked to stop" if changed else otherwise)
+    target.out.answer(ChangedView(changed=changed), f"{id_} is asked to stop" if changed else otherwise)
     if not changed:
         raise click.exceptions.Exit(ANSWER_IS_NO)
 
@@ -190,15 +190,15 @@ def cancel(door: Door, id_: str, *, reason: str) -> None:
 @click.option("--kind", "-k", help="With --standalone: those of this kind.")
 @click.option("--queue", help="With --standalone: those of this queue.")
 @connected
-def list_(door: Door, id_: str | None, *, limit: int, standalone: bool, **filters: Any) -> None:
+def list_(target: Target, id_: str | None, *, limit: int, standalone: bool, **filters: Any) -> None:
     """List the unfinished tasks of the execution ID, or of all open ones; with --standalone, tasks that were run on
     their own, the newest first. With --json, one object on each line."""
-    from holdfast.wire.rest.views import task_view
+    from holdfast.transport.rest.views import task_view
 
     if standalone and id_ is not None:
         raise click.UsageError("--standalone lists tasks without an execution: leave ID out")
     if standalone:
-        _list_standalone(door, limit, **filters)
+        _list_standalone(target, limit, **filters)
         return
     if any(filters.values()):
         raise click.UsageError("--status, --kind and --queue are for --standalone")
@@ -211,24 +211,26 @@ def list_(door: Door, id_: str | None, *, limit: int, standalone: bool, **filter
                 more = True
                 break
             rows.append([execution_id, *row(task)])
-            if door.out.as_json:
-                door.out.item(task_view(task))
-        if not door.out.as_json:
-            door.out.table(("WORKFLOW ID", *HEADERS), rows, empty="no task is queued or running")
+            if target.out.as_json:
+                target.out.item(task_view(task))
+        if not target.out.as_json:
+            target.out.table(("WORKFLOW ID", *HEADERS), rows, empty="no task is queued or running")
         if more:
-            door.out.note(f"there are more than these {limit}: --limit 0 shows all")
+            target.out.note(f"there are more than these {limit}: --limit 0 shows all")
 
-    door.look(run)
+    target.read(run)
 
 
-def _list_standalone(door: Door, limit: int, *, status: tuple[str, ...], kind: str | None, queue: str | None) -> None:
+def _list_standalone(
+    target: Target, limit: int, *, status: tuple[str, ...], kind: str | None, queue: str | None
+) -> None:
+    from holdfast.cli.formatting import day_time, failure
     from holdfast.cli.output import Cell, status_cell
-    from holdfast.cli.words import day_time, failure
     from holdfast.contract.tasks import ListTasks
-    from holdfast.model.executions import Status
-    from holdfast.wire.rest.task_views import standalone_task_view
+    from holdfast.model.executions import WorkflowStatus
+    from holdfast.transport.rest.task_views import standalone_task_view
 
-    statuses = tuple(Status(name.upper()) for name in status)
+    statuses = tuple(WorkflowStatus(name.upper()) for name in status)
 
     async def run(client: Client) -> None:
         rows: list[list[Shown]] = []
@@ -250,18 +252,18 @@ def _list_standalone(door: Door, limit: int, *, status: tuple[str, ...], kind: s
                         Cell(failure(one.last_failure), "red"),
                     ]
                 )
-                if door.out.as_json:
-                    door.out.item(standalone_task_view(one))
+                if target.out.as_json:
+                    target.out.item(standalone_task_view(one))
             cursor = page.next_cursor
             if cursor is None or (limit and len(rows) >= limit):
                 break
-        if not door.out.as_json:
+        if not target.out.as_json:
             headers = ("TASK ID", "STATUS", "TASK", "QUEUE", "ATTEMPT", "STARTED", "LAST FAILURE")
-            door.out.table(headers, rows, empty=f"no standalone tasks match in org {door.org!r}")
+            target.out.table(headers, rows, empty=f"no standalone tasks match in org {target.org!r}")
         if cursor is not None:
-            door.out.note(f"there are more than these {limit}: --limit 0 shows all")
+            target.out.note(f"there are more than these {limit}: --limit 0 shows all")
 
-    door.look(run)
+    target.read(run)
 
 
 async def _tasks(client: Client, id_: str | None) -> AsyncIterator[tuple[str, TaskRow]]:
@@ -279,8 +281,8 @@ async def _tasks(client: Client, id_: str | None) -> AsyncIterator[tuple[str, Ta
 
 
 def row(task: TaskRow) -> list[Shown]:
+    from holdfast.cli.formatting import failure, task_state
     from holdfast.cli.output import Cell
-    from holdfast.cli.words import failure, task_state
 
     limit = "" if task.retry.max_attempts is None else f"/{task.retry.max_attempts}"
     return [
@@ -306,7 +308,7 @@ def _is_token(given: str) -> bool:
 @click.option("--input", "input_", type=JSON, help="Its result.")
 @click.option("--idempotency-key", metavar="KEY", help="The same call again with this key does nothing twice.")
 @connected
-def complete(door: Door, token: str, *, input_: Any, idempotency_key: str | None) -> None:
+def complete(target: Target, token: str, *, input_: Any, idempotency_key: str | None) -> None:
     """Complete the task attempt that TOKEN stands for, or that of the standalone task ID, with a result."""
 
     async def run(client: Client) -> Any:
@@ -314,7 +316,7 @@ def complete(door: Door, token: str, *, input_: Any, idempotency_key: str | None
             return await client.task(token).complete(input_, idempotency_key=idempotency_key)
         return await client.complete_promise(token, input_, idempotency_key=idempotency_key)
 
-    show_settled(door, door.run(run))
+    show_settled(target, target.run(run))
 
 
 @task.command()
@@ -322,7 +324,7 @@ def complete(door: Door, token: str, *, input_: Any, idempotency_key: str | None
 @click.option("--error", required=True, metavar="TEXT", help="Why it failed.")
 @click.option("--idempotency-key", metavar="KEY", help="The same call again with this key does nothing twice.")
 @connected
-def fail(door: Door, token: str, *, error: str, idempotency_key: str | None) -> None:
+def fail(target: Target, token: str, *, error: str, idempotency_key: str | None) -> None:
     """Fail the task attempt that TOKEN stands for, or that of the standalone task ID. It is tried again if its policy
     says so."""
 
@@ -331,7 +333,7 @@ def fail(door: Door, token: str, *, error: str, idempotency_key: str | None) -> 
             return await client.task(token).fail(error, idempotency_key=idempotency_key)
         return await client.complete_promise(token, error=error, idempotency_key=idempotency_key)
 
-    show_settled(door, door.run(run))
+    show_settled(target, target.run(run))
 
 
 task.add_command(watch)

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Self
 
 import click
 
-from holdfast.cli.doors import Door, connected, found
-from holdfast.cli.exits import NO_RESULT
+from holdfast.cli.exit_codes import NO_RESULT
 from holdfast.cli.inputs import LENGTH
+from holdfast.cli.target import Target, connected, found
 
 if TYPE_CHECKING:
     from holdfast.cli.output import Output
     from holdfast.client.client import Client
-    from holdfast.contract.task_output import TaskEnd, TaskNews
+    from holdfast.contract.task_output import TaskEnd, TaskFeedItem
 
 
 @click.command()
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 )
 @click.option("--timeout", type=LENGTH, help="Stop watching after this long.")
 @connected
-def watch(door: Door, id_: str, *, task_no: int | None, after: int, raw: bool, timeout: float | None) -> None:
+def watch(target: Target, id_: str, *, task_no: int | None, after: int, raw: bool, timeout: float | None) -> None:
     """Show what task TASK_NO of the execution ID says, and its progress, until it ends.
 
     Without a number, ID is a standalone task. With --json, one object on each line. Ends with 0 when the task has
@@ -40,10 +40,10 @@ def watch(door: Door, id_: str, *, task_no: int | None, after: int, raw: bool, t
 
     async def run(client: Client) -> TaskEnd | None:
         execution_id, number = await _place(client, id_, task_no)
-        with _Lines(door.out, raw=raw) as lines:
+        with _Lines(target.out, raw=raw) as lines:
             return await within(_follow(client, execution_id, number, after, lines), timeout)
 
-    if door.run(run) is not TaskEnd.COMPLETED:
+    if target.run(run) is not TaskEnd.COMPLETED:
         raise click.exceptions.Exit(NO_RESULT)
 
 
@@ -58,9 +58,9 @@ async def _place(client: Client, id_: str, task_no: int | None) -> tuple[str, in
 async def _follow(client: Client, execution_id: str, task_no: int, after: int, lines: _Lines) -> TaskEnd | None:
     """How it ended."""
     end: TaskEnd | None = None
-    async for news in client.executions.follow_task(client.org, execution_id, task_no, after):
-        for one in news:
-            lines.tell(one)
+    async for item in client.executions.follow_task(client.org, execution_id, task_no, after):
+        for one in item:
+            lines.show(one)
             end = one.status
     return end
 
@@ -82,23 +82,23 @@ class _Lines:
         if self._bar is not None:
             self._bar.stop()
 
-    def tell(self, news: TaskNews) -> None:
-        from holdfast.contract.task_output import TaskNewsKind
-        from holdfast.wire.rest.task_output_views import news_view
+    def show(self, item: TaskFeedItem) -> None:
+        from holdfast.contract.task_output import TaskFeedItemKind
+        from holdfast.transport.rest.task_output_views import feed_item_view
 
         if self._out.as_json:
-            self._out.item(news_view(news))
-        elif news.kind is TaskNewsKind.OUTPUT:
-            self._say(news)
-        elif news.kind is TaskNewsKind.PROGRESS:
-            self._advance(news.progress or 0.0)
+            self._out.item(feed_item_view(item))
+        elif item.kind is TaskFeedItemKind.OUTPUT:
+            self._print(item)
+        elif item.kind is TaskFeedItemKind.PROGRESS:
+            self._advance(item.progress or 0.0)
         else:
-            self._note(_words(news))
+            self._note(_text_of(item))
 
-    def _say(self, news: TaskNews) -> None:
-        text = _text(bytes(news.data), raw=self._raw)
-        if news.dropped:
-            self._note(f"{news.dropped} chunks before this one are not kept")
+    def _print(self, item: TaskFeedItem) -> None:
+        text = _text(bytes(item.data), raw=self._raw)
+        if item.dropped:
+            self._note(f"{item.dropped} chunks before this one are not kept")
         if not self._raw:
             self._out.line(text)
             return
@@ -144,20 +144,20 @@ class _Bar:
         self._bars.stop()
 
 
-def _words(news: TaskNews) -> str:
-    from holdfast.cli.words import failure
+def _text_of(item: TaskFeedItem) -> str:
+    from holdfast.cli.formatting import failure
 
-    if news.status is not None:
-        return f"{news.status}{f': {failure(news.failure)}' if news.failure is not None else ''}"
-    before = f"; the one before: {failure(news.failure)}" if news.failure is not None else ""
-    return f"attempt {news.attempt}{before}"
+    if item.status is not None:
+        return f"{item.status}{f': {failure(item.failure)}' if item.failure is not None else ''}"
+    before = f"; the one before: {failure(item.failure)}" if item.failure is not None else ""
+    return f"attempt {item.attempt}{before}"
 
 
 def _text(data: bytes, *, raw: bool) -> str:
     """A text as it is, any other value as JSON. Nothing in it is obeyed by the terminal."""
     import msgspec
 
-    from holdfast.cli.words import clean
+    from holdfast.cli.formatting import clean
 
     value = msgspec.json.decode(data)
     text = value if isinstance(value, str) else data.decode()

@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 
 import click
 
-from holdfast.cli.doors import place_of, shown_server, shown_url
 from holdfast.cli.inputs import LENGTH
 from holdfast.cli.main import debug_option
+from holdfast.cli.target import place_of, shown_server, shown_url
 
 if TYPE_CHECKING:
     from holdfast.cli.apps import App
@@ -124,13 +124,13 @@ def _local(app: App, url: str, org: str, config: EngineConfig) -> AbstractAsyncC
 
 
 async def _run(app: App, running: AbstractAsyncContextManager[Any], where: str, queues: tuple[str, ...]) -> None:
-    from holdfast.cli.running import begun, stop_signals
-    from holdfast.cli.serving import tell_what_runs
+    from holdfast.cli.running import started, stop_signals
+    from holdfast.cli.serving import print_app
 
     async with stop_signals() as stopped, AsyncExitStack() as opened:
-        await begun(running, opened, stopped)
+        await started(running, opened, stopped)
         click.echo(f"holdfast worker for {where}, queues {', '.join(queues)}")
-        for line in tell_what_runs(app):
+        for line in print_app(app):
             click.echo(line)
         await stopped.wait()
         click.echo("stopping; once more Ctrl-C ends it at once", err=True)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.doors import Door, connected
 from holdfast.cli.queue import MOST, reason_option
+from holdfast.cli.target import Target, connected
 
 if TYPE_CHECKING:
     from holdfast.cli.output import Shown
@@ -25,27 +25,27 @@ def workers() -> None:
 
 @workers.command("list")
 @connected
-def list_(door: Door) -> None:
+def list_(target: Target) -> None:
     """List the worker sessions, the youngest first; also one that was lost and is not missed yet. With --json, one
     object on each line."""
-    from holdfast.wire.rest.system_views import worker_view
+    from holdfast.transport.rest.system_views import worker_view
 
     async def run(client: Client) -> tuple[list[WorkerView], int]:
         assert client.deployments is not None, "the client of a command has all nouns"
-        return await client.deployments.workers(client.org, MOST), await door.now()
+        return await client.deployments.workers(client.org, MOST), await target.now()
 
-    found, now = door.look(run)
-    if door.out.as_json:
+    found, now = target.read(run)
+    if target.out.as_json:
         for one in found:
-            door.out.item(worker_view(one))
+            target.out.item(worker_view(one))
         return
     headers = ("WORKER ID", "HOST", "PID", "STARTED", "STATE")
-    door.out.table(headers, [_row(one, now) for one in found], empty="no worker is there: holdfast worker APP")
+    target.out.table(headers, [_row(one, now) for one in found], empty="no worker is there: holdfast worker APP")
 
 
 def _row(found: WorkerView, now: int) -> list[Shown]:
+    from holdfast.cli.formatting import since
     from holdfast.cli.output import Cell
-    from holdfast.cli.words import since
 
     row, pause = found.row, found.pause
     state = Cell("works", "green")
@@ -61,30 +61,30 @@ def _row(found: WorkerView, now: int) -> list[Shown]:
 @_worker
 @reason_option
 @connected
-def pause(door: Door, worker_id: str, *, reason: str) -> None:
+def pause(target: Target, worker_id: str, *, reason: str) -> None:
     """Hand out nothing to WORKER_ID until it is resumed. What it has it finishes."""
-    _change(door, worker_id, "paused", lambda client: client.pause_worker(worker_id, reason=reason))
+    _change(target, worker_id, "paused", lambda client: client.pause_worker(worker_id, reason=reason))
 
 
 @workers.command()
 @_worker
 @connected
-def resume(door: Door, worker_id: str) -> None:
+def resume(target: Target, worker_id: str) -> None:
     """Hand out work to WORKER_ID again."""
-    _change(door, worker_id, None, lambda client: client.resume_worker(worker_id))
+    _change(target, worker_id, None, lambda client: client.resume_worker(worker_id))
 
 
 @workers.command()
 @_worker
 @reason_option
 @connected
-def drain(door: Door, worker_id: str, *, reason: str) -> None:
+def drain(target: Target, worker_id: str, *, reason: str) -> None:
     """Hand out nothing more to WORKER_ID, for good: it can be stopped when it has finished what it has."""
-    _change(door, worker_id, "draining", lambda client: client.drain_worker(worker_id, reason=reason))
+    _change(target, worker_id, "draining", lambda client: client.drain_worker(worker_id, reason=reason))
 
 
-def _change(door: Door, worker_id: str, state: str | None, change: Callable[[Client], Awaitable[bool]]) -> None:
-    changed = door.run(change)
+def _change(target: Target, worker_id: str, state: str | None, change: Callable[[Client], Awaitable[bool]]) -> None:
+    changed = target.run(change)
     told = f"is {state or 'at work again'}" if changed else f"was {state or 'at work'} before"
     view = {"worker_id": worker_id, "state": state or "works", "changed": changed}
-    door.out.answer(view, f"worker {worker_id} {told}")
+    target.out.answer(view, f"worker {worker_id} {told}")

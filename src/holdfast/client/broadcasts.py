@@ -8,11 +8,11 @@ import msgspec
 
 from holdfast.contract.messages import Messages, PublishEvent, ThrowBroadcast
 from holdfast.frontends.python.definitions import Duration, time_limit_s
-from holdfast.model.names import check_name
 from holdfast.model.payloads import encode
+from holdfast.model.validation import check_name
 
 
-class Broadcast(int):
+class BroadcastResult(int):
     """How many waits a broadcast has woken: a number, which also knows the broadcast's own."""
 
     broadcast_id: int
@@ -30,7 +30,7 @@ class Broadcast(int):
         return f"Broadcast(broadcast_id={self.broadcast_id}, delivered={int(self)})"
 
 
-class MessageSent(msgspec.Struct, frozen=True, kw_only=True):
+class SendResult(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a message; true if somebody was waiting for it. Else it is kept for the first who asks."""
 
     event_id: int
@@ -49,9 +49,9 @@ class Broadcasts:
         self._org = org
         self._limit = payload_limit
 
-    async def throw(self, name: str, idempotency_key: str | None) -> Broadcast:
+    async def throw(self, name: str, idempotency_key: str | None) -> BroadcastResult:
         answer = await self._messages.broadcast(ThrowBroadcast(org=self._org, name=name, request_id=idempotency_key))
-        return Broadcast(answer.delivered, answer.broadcast_id)
+        return BroadcastResult(answer.delivered, answer.broadcast_id)
 
     async def send_message(
         self,
@@ -61,7 +61,7 @@ class Broadcasts:
         *,
         idempotency_key: str | None,
         expire_after: Duration | None,
-    ) -> MessageSent:
+    ) -> SendResult:
         check_name(name, "name")
         check_name(correlation_key, "correlation_key")
         answer = await self._messages.publish(
@@ -74,4 +74,4 @@ class Broadcasts:
                 request_id=idempotency_key,
             )
         )
-        return MessageSent(event_id=answer.event_id, delivered=answer.delivered > 0, retained=answer.retained)
+        return SendResult(event_id=answer.event_id, delivered=answer.delivered > 0, retained=answer.retained)

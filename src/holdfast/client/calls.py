@@ -10,11 +10,11 @@ from typing import Any, Final, Literal, TypeVar
 from msgspec import structs
 
 from holdfast import errors
-from holdfast.client.following import call_open
+from holdfast.client.successors import call_open_successor
 from holdfast.contract.calls import QueryExecution, RequestUpdate, UpdateOutcome, UpdateStatus, UpdateTicket
 from holdfast.contract.executions import Executions
 from holdfast.frontends.python.handlers import mark_of
-from holdfast.frontends.python.reading import context_type
+from holdfast.frontends.python.introspection import context_type
 from holdfast.model.payloads import decode, encode
 from holdfast.model.values import NULL, Failure
 
@@ -111,7 +111,7 @@ class Calls:
             input=encode(value, field="value", limit=self._limit),
             update_id=update_id,
         )
-        ticket = await call_open(
+        ticket = await call_open_successor(
             lambda key: self._executions.request_update(structs.replace(request, workflow_execution_id=key)),
             execution_id,
         )

@@ -7,18 +7,18 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from holdfast.client.broadcasts import Broadcast, Broadcasts, MessageSent
+from holdfast.client.admin import Administration
+from holdfast.client.broadcasts import BroadcastResult, Broadcasts, SendResult
 from holdfast.client.calls import NO_VALUE, Call, Calls, WaitFor, within
-from holdfast.client.events import DeadEventView, EventKeyView, Events, EventView, Published
-from holdfast.client.explaining import Explaining
-from holdfast.client.following import call_open, change_open, sent_to, to
+from holdfast.client.events import DeadEventInfo, EventInfo, EventKeyInfo, Events, PublishResult
+from holdfast.client.explainer import Explainer
 from holdfast.client.handles import WorkflowHandle
 from holdfast.client.lists import Lists
 from holdfast.client.mailbox import DeadLetter, Mailboxes
-from holdfast.client.operating import Operating
-from holdfast.client.options import Workflow, beginning_at, choice, resolved, tags, timeout_of
+from holdfast.client.options import Workflow, choice, resolved, start_instant, tags, timeout_of
 from holdfast.client.portal import Portal
 from holdfast.client.promises import Promises, SettledPromise, key_of, ttl_of
+from holdfast.client.successors import call_open_successor, change_open_successor, redirect, redirect_signal
 from holdfast.client.task_output import TaskOutputs
 from holdfast.client.tasks import StandaloneTasks
 from holdfast.contract import executions as ex
@@ -26,18 +26,18 @@ from holdfast.contract.deployments import Deployments
 from holdfast.contract.explanations import Explanations
 from holdfast.contract.messages import Messages
 from holdfast.contract.tasks import Tasks
-from holdfast.explaining.explanations import LocalExplanations
+from holdfast.diagnostics.explanations import LocalExplanations
 from holdfast.frontends.python.definitions import Duration
 from holdfast.model.events import HistoryEvent
 from holdfast.model.payloads import DEFAULT_LIMIT_BYTES, encode
-from holdfast.model.values import Delivery, IfClosed, IfRunning
+from holdfast.model.values import DeliveryMode, IfClosed, IfRunning
 
 if TYPE_CHECKING:
-    from holdfast.client.remote.connecting import Connecting
+    from holdfast.client.remote.connect_context import ConnectContext
     from holdfast.client.sync import SyncClient
 
 
-class Client(Lists, StandaloneTasks, Operating, TaskOutputs):
+class Client(Lists, StandaloneTasks, Administration, TaskOutputs):
     """Starts, signals and looks at the workflows of one org. Where the engine runs makes no difference to it."""
 
     def __init__(
@@ -62,9 +62,7 @@ class Client(Lists, StandaloneTasks, Operating, TaskOutputs):
         self.broadcasts = Broadcasts(messages, org, payload_limit)
         self.promises = Promises(messages, org, payload_limit)
         self.events = Events(messages, org, payload_limit)
-        self.explaining = Explaining(
-            explanations or LocalExplanations(executions, messages, deployments), messages, org
-        )
+        self.explainer = Explainer(explanations or LocalExplanations(executions, messages, deployments), messages, org)
         self.mailboxes = Mailboxes(executions, org)
         self._limit = payload_limit
         self._sync: SyncClient | None = None
@@ -73,12 +71,12 @@ class Client(Lists, StandaloneTasks, Operating, TaskOutputs):
     @classmethod
     def connect(
         cls, url: str, *, api_key: str | None = None, org: str | None = None, tls: ssl.SSLContext | None = None
-    ) -> Connecting:
+    ) -> ConnectContext:
         """A client of a server: `async with Client.connect("http://host:port", api_key=...) as client`, or `await` it
         and `close()` it. The key decides the org; `org` counts only where a server needs no keys."""
-        from holdfast.client.remote.connecting import Connecting  # noqa: PLC0415 - most clients are in process
+        from holdfast.client.remote.connect_context import ConnectContext  # noqa: PLC0415 - most clients are in process
 
-        return Connecting(cls, url, api_key, org, tls)
+        return ConnectContext(cls, url, api_key, org, tls)
 
     async def close(self) -> None:
         """Let go of the server. The client of an Engine ends with it."""
@@ -137,7 +135,7 @@ class Client(Lists, StandaloneTasks, Operating, TaskOutputs):
                 priority=priority,
                 metadata=tags(metadata),
                 execution_timeout_s=timeout_of(execution_timeout, limit_s),
-                start_at=beginning_at(start_at),
+                start_at=start_instant(start_at),
                 if_running=choice(IfRunning, if_running, "if_running"),
                 if_closed=choice(IfClosed, if_closed, "if_closed"),
                 ttl_s=ttl_of(idempotency_key_ttl),
@@ -165,7 +163,9 @@ class Client(Lists, StandaloneTasks, Operating, TaskOutputs):
             signal_value=encode(signal_value, field="signal_value", limit=self._limit),
             request_id=request_id,
         )
-        return await call_open(lambda key: self.executions.signal(sent_to(request, key), using), workflow_execution_id)
+        return await call_open_successor(
+            lambda key: self.executions.signal(redirect_signal(request, key), using), workflow_execution_id
+        )
 
     async def signal_with_start_workflow(
         self,
@@ -204,7 +204,7 @@ class Client(Lists, StandaloneTasks, Operating, TaskOutputs):
                 priority=priority,
                 metadata=tags(metadata),
                 execution_timeout_s=timeout_of(execution_timeout, limit_s),
-                start_at=beginning_at(start_at),
+                start_at=start_instant(start_at),
                 if_closed=choice(IfClosed, if_closed, "if_closed"),
                 signal_name=signal_name,
                 signal_value=encode(signal_value, field="signal_value", limit=self._limit),
@@ -373,10 +373,10 @@ class Client(Lists, StandaloneTasks, Operating, TaskOutputs):
         idempotency_key: str | None = None,
         idempotency_key_ttl: Duration | None = None,
         expire_after: Duration | None = None,
-        delivery: Delivery | str = Delivery.WAITERS_AND_FUTURE,
+        delivery: DeliveryMode | str = DeliveryMode.WAITERS_AND_FUTURE,
         consume_on_read: bool = False,
         using: Any = None,
-    ) -> Published:
+    ) -> PublishResult:
         """Publish an event: to every wait for its key whose filter it satisfies, and to the workflows it starts.
 
         It is kept until `expire_after`, by default a week, has passed, for waits that look back; not at all with
@@ -397,21 +397,21 @@ class Client(Lists, StandaloneTasks, Operating, TaskOutputs):
 
     async def list_events(
         self, key: str | None = None, *, before: int | None = None, limit: int = 100
-    ) -> list[EventView]:
+    ) -> list[EventInfo]:
         """Events that are kept, the newest first; the next page is `before` the last one's id."""
         return await self.events.kept(key, before, limit)
 
-    async def event_key(self, key: str) -> EventKeyView:
+    async def describe_event_key(self, key: str) -> EventKeyInfo:
         """How many events of a key are kept, and how many were dropped because there were too many."""
         return await self.events.key(key)
 
     async def dead_events(
         self, key: str | None = None, *, before: int | None = None, limit: int = 100
-    ) -> list[DeadEventView]:
+    ) -> list[DeadEventInfo]:
         """Events that nobody ever got, the newest first: they expired, or were dropped."""
         return await self.events.dead(key, before, limit)
 
-    async def replay_event(self, event_id: int) -> Published:
+    async def replay_event(self, event_id: int) -> PublishResult:
         """Publish a dead event again, with a new number. Raises EventNotFound if it is not dead (any more)."""
         return await self.events.replay(event_id)
 
@@ -419,7 +419,7 @@ class Client(Lists, StandaloneTasks, Operating, TaskOutputs):
         """Remove an event, kept or dead: nobody will get it. Raises EventNotFound if there is none."""
         await self.events.remove(event_id)
 
-    async def broadcast(self, name: str, *, idempotency_key: str | None = None) -> Broadcast:
+    async def broadcast(self, name: str, *, idempotency_key: str | None = None) -> BroadcastResult:
         """Wake everybody who waits for `name` now, and say how many that were, when all of them have got it.
 
         Nothing is kept for those who come later. With the same `idempotency_key` again it is the same broadcast, and
@@ -435,7 +435,7 @@ class Client(Lists, StandaloneTasks, Operating, TaskOutputs):
         *,
         idempotency_key: str | None = None,
         expire_after: Duration | None = None,
-    ) -> MessageSent:
+    ) -> SendResult:
         """Give a message to the one who has waited longest for this name and correlation key.
 
         The answer is true if there was one. Else the message is kept for the first who asks, for as long as events are
@@ -458,11 +458,15 @@ class Client(Lists, StandaloneTasks, Operating, TaskOutputs):
 
     async def cancel_workflow(self, workflow_execution_id: str, reason: str = "") -> bool:
         request = ex.CancelExecution(org=self.org, workflow_execution_id=workflow_execution_id, reason=reason)
-        return await change_open(lambda key: self.executions.cancel(to(request, key)), workflow_execution_id)
+        return await change_open_successor(
+            lambda key: self.executions.cancel(redirect(request, key)), workflow_execution_id
+        )
 
     async def terminate_workflow(self, workflow_execution_id: str, reason: str = "") -> bool:
         request = ex.TerminateExecution(org=self.org, workflow_execution_id=workflow_execution_id, reason=reason)
-        return await change_open(lambda key: self.executions.terminate(to(request, key)), workflow_execution_id)
+        return await change_open_successor(
+            lambda key: self.executions.terminate(redirect(request, key)), workflow_execution_id
+        )
 
     async def reset_workflow(
         self,
@@ -547,7 +551,7 @@ class Client(Lists, StandaloneTasks, Operating, TaskOutputs):
         """Signals that were accepted but never read, with the reason: the newest first."""
         return await self.mailboxes.dead_letters(workflow_execution_id, limit)
 
-    async def redeliver(self, dead_letter: DeadLetter, to: str | None = None) -> ex.Redelivered:
+    async def redeliver(self, dead_letter: DeadLetter, to: str | None = None) -> ex.RedeliverResult:
         """Send a dead letter to the open execution with the same workflow id, or to the execution or workflow id `to`:
         one step, so that it is either still a dead letter or received, once.
 
@@ -559,9 +563,9 @@ class Client(Lists, StandaloneTasks, Operating, TaskOutputs):
         """Have it listed no more. The signal stays in the history."""
         await self.mailboxes.remove(dead_letter)
 
-    async def bury_unread(self, workflow_execution_id: str, *, reason: str = "left_unread") -> int:
+    async def dead_letter_unread(self, workflow_execution_id: str, *, reason: str = "left_unread") -> int:
         """Make dead letters of the signals that a terminated or timed-out execution had seen and not read; how many.
 
         What it had not even seen became dead letters when it was closed. Needs a worker with its code.
         """
-        return await self.mailboxes.bury(workflow_execution_id, reason)
+        return await self.mailboxes.dead_letter(workflow_execution_id, reason)

@@ -13,11 +13,11 @@ from holdfast.contract.messages import Messages, PublishAnswer, PublishEvent, Re
 from holdfast.frontends.python.definitions import Duration, time_limit_s
 from holdfast.model.messages import DeadEvent, PublishedRow, SubscriptionKind, SubscriptionRow
 from holdfast.model.payloads import decode, encode
-from holdfast.model.values import Delivery
+from holdfast.model.values import DeliveryMode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
+class PublishResult:
     """What became of an event: how many waits have got it, whether it is kept for those who look back, and the
     executions it has started.
 
@@ -35,7 +35,7 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventView:
+class EventInfo:
     """A published event that is kept for those who look back. `delivered` counts those who have got it so far."""
 
     id: int
@@ -50,7 +50,7 @@ class EventView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeadEventView:
+class DeadEventInfo:
     """A published event that nobody ever got. `reason`: it "expired", or it was "dropped" since there were too many of
     its key."""
 
@@ -64,7 +64,7 @@ class DeadEventView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventKeyView:
+class EventKeyInfo:
     """How many events of a key are kept, and how many were dropped so far because there were too many."""
 
     key: str
@@ -73,7 +73,7 @@ class EventKeyView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WaitView:
+class WaitInfo:
     """What an execution waits for that may be published, sent or thrown: an "event", "message" or "broadcast". With
     `promise` it is the promise of this name that the event settles."""
 
@@ -105,44 +105,44 @@ class Events:
         idempotency_key: str | None,
         idempotency_key_ttl: Duration | None,
         expire_after: Duration | None,
-        delivery: Delivery | str,
+        delivery: DeliveryMode | str,
         consume_on_read: bool,
         using: Any = None,
-    ) -> Published:
+    ) -> PublishResult:
         request = PublishEvent(
             org=self._org,
             key=key,
             data=encode(data, field="data", limit=self._limit),
             expire_after_s=None if expire_after is None else time_limit_s(expire_after, "expire_after"),
-            delivery=choice(Delivery, delivery, "delivery"),
+            delivery=choice(DeliveryMode, delivery, "delivery"),
             consume=bool(consume_on_read),
             request_id=idempotency_key,
             ttl_s=ttl_of(idempotency_key_ttl),
         )
         return _published(await self._messages.publish(request, using))
 
-    async def kept(self, key: str | None, before: int | None, limit: int) -> list[EventView]:
+    async def kept(self, key: str | None, before: int | None, limit: int) -> list[EventInfo]:
         return [event_view(row) for row in await self._messages.events(self._org, key, before, limit)]
 
-    async def dead(self, key: str | None, before: int | None, limit: int) -> list[DeadEventView]:
+    async def dead(self, key: str | None, before: int | None, limit: int) -> list[DeadEventInfo]:
         return [dead_view(row) for row in await self._messages.dead_events(self._org, key, before, limit)]
 
-    async def key(self, key: str) -> EventKeyView:
+    async def key(self, key: str) -> EventKeyInfo:
         row = await self._messages.event_key(self._org, key)
-        return EventKeyView(key=row.key, retained=row.retained, dropped=row.dropped)
+        return EventKeyInfo(key=row.key, retained=row.retained, dropped=row.dropped)
 
-    async def replay(self, event_id: int) -> Published:
+    async def replay(self, event_id: int) -> PublishResult:
         return _published(await self._messages.replay_dead_event(ReplayDeadEvent(org=self._org, event_id=event_id)))
 
     async def remove(self, event_id: int) -> None:
         await self._messages.remove_event(RemoveEvent(org=self._org, event_id=event_id))
 
-    async def waits(self, execution_id: str) -> list[WaitView]:
+    async def waits(self, execution_id: str) -> list[WaitInfo]:
         return [wait_view(row) for row in await self._messages.waits(self._org, execution_id)]
 
 
-def _published(answer: PublishAnswer) -> Published:
-    return Published(
+def _published(answer: PublishAnswer) -> PublishResult:
+    return PublishResult(
         event_id=answer.event_id,
         delivered=answer.delivered,
         retained=answer.retained,
@@ -153,8 +153,8 @@ def _published(answer: PublishAnswer) -> Published:
     )
 
 
-def event_view(row: PublishedRow) -> EventView:
-    return EventView(
+def event_view(row: PublishedRow) -> EventInfo:
+    return EventInfo(
         id=row.id,
         key=row.key,
         data=decode(row.data, field="data"),
@@ -167,8 +167,8 @@ def event_view(row: PublishedRow) -> EventView:
     )
 
 
-def dead_view(row: DeadEvent) -> DeadEventView:
-    return DeadEventView(
+def dead_view(row: DeadEvent) -> DeadEventInfo:
+    return DeadEventInfo(
         id=row.id,
         key=row.key,
         data=decode(row.data, field="data"),
@@ -179,8 +179,8 @@ def dead_view(row: DeadEvent) -> DeadEventView:
     )
 
 
-def wait_view(row: SubscriptionRow) -> WaitView:
-    return WaitView(
+def wait_view(row: SubscriptionRow) -> WaitInfo:
+    return WaitInfo(
         wait_no=row.wait_no if row.promise is None else 0,
         kind=str(row.kind),
         key=row.key,

@@ -7,16 +7,16 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 from holdfast.client.calls import NO_VALUE, Call, UpdateHandle, WaitFor, within
-from holdfast.client.events import WaitView
-from holdfast.client.explaining import WaitExplanation, WorkflowExplanation
-from holdfast.client.following import outcome_of
+from holdfast.client.events import WaitInfo
+from holdfast.client.explainer import WaitExplanation, WorkflowExplanation
 from holdfast.client.mailbox import Mailbox
-from holdfast.client.promises import PromiseView
+from holdfast.client.promises import PromiseInfo
+from holdfast.client.successors import outcome_of
 from holdfast.client.task_output import TaskOutput, TaskUpdate
-from holdfast.client.views import WorkflowView, result_of, view_of
+from holdfast.client.views import ExecutionInfo, result_of, view_of
 from holdfast.contract import executions as ex
 from holdfast.model.events import HistoryEvent
-from holdfast.model.executions import Status, TaskRow, TimerRow
+from holdfast.model.executions import TaskRow, TimerRow, WorkflowStatus
 
 if TYPE_CHECKING:
     from holdfast.client.client import Client
@@ -71,10 +71,10 @@ class WorkflowHandle:
         outcome = await (waiting if timeout is None else asyncio.wait_for(waiting, timeout))
         return result_of(outcome, self._result_type if type_hint is None else type_hint)
 
-    async def describe(self) -> WorkflowView:
+    async def describe(self) -> ExecutionInfo:
         return view_of(await self._client.executions.get(self._client.org, self.id))
 
-    async def status(self) -> Status:
+    async def status(self) -> WorkflowStatus:
         return (await self._client.executions.get(self._client.org, self.id)).status
 
     async def signal(
@@ -89,11 +89,11 @@ class WorkflowHandle:
 
         Its program is asked. If no worker of this process has the code, the mailbox is not `complete`.
         """
-        return await self._client.mailboxes.look(self.id, limit)
+        return await self._client.mailboxes.read(self.id, limit)
 
     async def pending_signals(self) -> dict[str, int]:
         """How many signals of each name it has not read."""
-        return dict((await self._client.mailboxes.look(self.id, 1)).counts)
+        return dict((await self._client.mailboxes.read(self.id, 1)).counts)
 
     async def query(
         self,
@@ -215,22 +215,22 @@ class WorkflowHandle:
         """What one of its tasks says, and how it goes, until it has ended; see `Client.follow_task`."""
         return self._client.follow_task(self.id, task_no, after=after, type_hint=type_hint)
 
-    async def promises(self) -> list[PromiseView]:
+    async def promises(self) -> list[PromiseInfo]:
         """Its promises in the order in which they were made, with who settled them."""
         return await self._client.promises.of(self.id)
 
-    async def waits(self) -> list[WaitView]:
+    async def waits(self) -> list[WaitInfo]:
         """The events, messages and broadcasts it waits for, the longest first."""
         return await self._client.events.waits(self.id)
 
     async def explain(self) -> WorkflowExplanation:
         """Why it does not move, or how it ended, and what to do next."""
-        return await self._client.explaining.workflow(self.id)
+        return await self._client.explainer.workflow(self.id)
 
     async def explain_wait(self, wait_no: int | None = None) -> WaitExplanation:
         """Why a wait has got nothing yet: the events of its key that came nearest, and what refused them. `wait_no` may
         be left out if there is only one wait."""
-        return await self._client.explaining.wait(self.id, wait_no)
+        return await self._client.explainer.wait(self.id, wait_no)
 
     async def pending_timers(self) -> list[TimerRow]:
         return await self._client.executions.timers(self._client.org, self.id)

@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from holdfast.client.options import statuses, tags
-from holdfast.client.views import WorkflowPage, WorkflowView, microseconds, view_of
+from holdfast.client.views import ExecutionInfo, WorkflowPage, microseconds, view_of
 from holdfast.contract import executions as ex
-from holdfast.model.executions import Status
+from holdfast.model.executions import WorkflowStatus
 
 
 class Lists:
@@ -18,13 +18,13 @@ class Lists:
     executions: ex.Executions
     org: str
 
-    async def count_workflows(self) -> dict[Status, int]:
+    async def count_workflows(self) -> dict[WorkflowStatus, int]:
         return await self.executions.count(self.org)
 
     async def list_workflows(
         self,
         *,
-        status: Status | str | Sequence[Status | str] = (),
+        status: WorkflowStatus | str | Sequence[WorkflowStatus | str] = (),
         kind: str | Sequence[str] = (),
         workflow_id: str | None = None,
         queue: str | None = None,
@@ -51,7 +51,7 @@ class Lists:
         )
         return WorkflowPage(tuple(view_of(found) for found in page.items), page.next_cursor)
 
-    async def iter_workflows(self, **filters: Any) -> AsyncIterator[WorkflowView]:
+    async def iter_workflows(self, **filters: Any) -> AsyncIterator[ExecutionInfo]:
         """All executions that match, page by page."""
         cursor: str | None = None
         while True:

@@ -86,7 +86,7 @@ class Mailboxes:
         self._executions = executions
         self._org = org
 
-    async def look(self, execution_id: str, limit: int) -> Mailbox:
+    async def read(self, execution_id: str, limit: int) -> Mailbox:
         answer = await self._executions.mailbox(self._org, execution_id, limit)
         return Mailbox(tuple(_entry(signal) for signal in answer.signals), answer.counts, answer.complete)
 
@@ -107,7 +107,7 @@ class Mailboxes:
             for letter in answer.letters
         ]
 
-    async def redeliver(self, dead_letter: DeadLetter, to: str | None) -> ex.Redelivered:
+    async def redeliver(self, dead_letter: DeadLetter, to: str | None) -> ex.RedeliverResult:
         execution_id, seq = _key(dead_letter)
         return await self._executions.redeliver(
             ex.RedeliverSignal(org=self._org, workflow_execution_id=execution_id, seq=seq, to=to)
@@ -119,9 +119,9 @@ class Mailboxes:
             ex.RemoveDeadLetter(org=self._org, workflow_execution_id=execution_id, seq=seq)
         )
 
-    async def bury(self, execution_id: str, reason: str) -> int:
-        return await self._executions.bury_unread(
-            ex.BuryUnread(org=self._org, workflow_execution_id=execution_id, reason=reason)
+    async def dead_letter(self, execution_id: str, reason: str) -> int:
+        return await self._executions.dead_letter_unread(
+            ex.DeadLetterUnread(org=self._org, workflow_execution_id=execution_id, reason=reason)
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from holdfast.client.views import microseconds
 from holdfast.errors import InvalidRequest
 from holdfast.frontends.python.definitions import Duration, time_limit_s, workflow_definition
-from holdfast.model.executions import Status
+from holdfast.model.executions import WorkflowStatus
 
 Workflow = str | type[Any] | Callable[..., Any]
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -32,7 +32,7 @@ def timeout_of(given: Duration | None, declared: float | None) -> float | None:
     return declared if given is None else time_limit_s(given, "execution_timeout")
 
 
-def beginning_at(start_at: datetime | None) -> int | None:
+def start_instant(start_at: datetime | None) -> int | None:
     if start_at is None:
         return None
     given: object = start_at
@@ -65,10 +65,10 @@ def resolved(workflow: Workflow) -> tuple[str, str | None, Any, float | None]:
     return definition.kind, definition.version, definition.result_type, definition.execution_timeout_s
 
 
-def statuses(status: Status | str | Sequence[Status | str]) -> tuple[Status, ...]:
+def statuses(status: WorkflowStatus | str | Sequence[WorkflowStatus | str]) -> tuple[WorkflowStatus, ...]:
     wanted = (status,) if isinstance(status, str) else tuple(status)
     try:
-        return tuple(Status(item) for item in wanted)
+        return tuple(WorkflowStatus(item) for item in wanted)
     except ValueError as error:
-        known = ", ".join(Status)
+        known = ", ".join(WorkflowStatus)
         raise InvalidRequest(f"{error}; known: {known}", field="status") from error

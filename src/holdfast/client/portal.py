@@ -24,7 +24,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 A = TypeVar("A")
 
-LOOK_S = 1.0  # how often a waiting call looks whether its loop is still there; only a loop that died needs that
+CHECK_S = 1.0  # how often a waiting call looks whether its loop is still there; only a loop that died needs that
 _END: Any = object()
 
 
@@ -98,9 +98,9 @@ class Portal:
             while (item := self.call(anext, source, _END)) is not _END:
                 yield item
         finally:
-            self._let_go(source)
+            self._abandon(source)
 
-    def _let_go(self, source: AsyncIterator[Any]) -> None:
+    def _abandon(self, source: AsyncIterator[Any]) -> None:
         """End an async generator that was left half-way. Nobody waits: the garbage collector may be calling, on any
         thread."""
         close = getattr(source, "aclose", None)
@@ -116,8 +116,7 @@ class Portal:
             )
         if self._loop is None:
             raise EngineStopped(
-                "the engine is not running: use it inside `with SyncEngine(...)` or between its "
-                "start_up() and shutdown()"
+                "the engine is not running: use it inside `with SyncEngine(...)` or between its open() and shutdown()"
             )
         return self._loop
 
@@ -170,7 +169,7 @@ def _hand_over(future: Future[T], task: asyncio.Task[T]) -> None:
 def _answer(future: Future[T], loop: asyncio.AbstractEventLoop) -> T:
     while True:
         try:
-            return future.result(LOOK_S)
+            return future.result(CHECK_S)
         except TimeoutError:
             if future.done():
                 return future.result()  # the call's own time-out, or an answer that came in this moment
@@ -182,7 +181,7 @@ def _name(method: Callable[..., Any]) -> str:
     return str(getattr(method, "__name__", method))
 
 
-class Face(Generic[A]):
+class SyncFacade(Generic[A]):
     """The blocking face of an async object. The subclasses are generated."""
 
     __slots__ = ("_portal", "_wrapped")

@@ -41,7 +41,7 @@ class SettledPromise:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PromiseView:
+class PromiseInfo:
     """A promise of an execution. `settled_by` says how it was settled: by its id, name or token, or by an event, with
     the event's number and the caller's idempotency key."""
 
@@ -98,7 +98,7 @@ class Promises:
         )
         return settled_promise(await self._messages.settle(request, using))
 
-    async def of(self, execution_id: str) -> list[PromiseView]:
+    async def of(self, execution_id: str) -> list[PromiseInfo]:
         return [_view(row) for row in await self._messages.promises(self._org, execution_id)]
 
 
@@ -141,8 +141,8 @@ def settled_promise(answer: SettleAnswer) -> SettledPromise:
     )
 
 
-def _view(row: PromiseRow) -> PromiseView:
-    return PromiseView(
+def _view(row: PromiseRow) -> PromiseInfo:
+    return PromiseInfo(
         id=row.id,
         name=row.name,
         state=row.state,

@@ -9,7 +9,7 @@ from typing import Any
 
 from holdfast.client.views import instant
 from holdfast.contract import executions as ex
-from holdfast.contract.task_output import TaskEnd, TaskNews, TaskNewsKind
+from holdfast.contract.task_output import TaskEnd, TaskFeedItem, TaskFeedItemKind
 from holdfast.model.payloads import decode
 from holdfast.model.values import Failure
 
@@ -43,7 +43,7 @@ class TaskUpdate:
     is "completed", "failed" (with its `failure`) or "cancelled"; the last update.
     """
 
-    kind: TaskNewsKind
+    kind: TaskFeedItemKind
     attempt: int
     at: datetime
     seq: int | None = None
@@ -91,21 +91,21 @@ class TaskOutputs:
         First comes what it has said already, after number `after`. Who stops and comes back with the number of the last
         chunk misses nothing that is kept. Raises ExecutionNotFound, TaskNotFound.
         """
-        async for news in self.executions.follow_task(self.org, workflow_execution_id, task_no, after):
-            for one in news:
+        async for item in self.executions.follow_task(self.org, workflow_execution_id, task_no, after):
+            for one in item:
                 yield _update(one, type_hint)
 
 
-def _update(news: TaskNews, type_hint: Any) -> TaskUpdate:
-    is_output = news.kind is TaskNewsKind.OUTPUT
+def _update(item: TaskFeedItem, type_hint: Any) -> TaskUpdate:
+    is_output = item.kind is TaskFeedItemKind.OUTPUT
     return TaskUpdate(
-        kind=news.kind,
-        attempt=news.attempt,
-        at=instant(news.at),
-        seq=news.seq if is_output else None,
-        value=decode(news.data, type_hint, field="chunk") if is_output else None,
-        dropped=news.dropped,
-        progress=news.progress,
-        status=news.status,
-        failure=news.failure,
+        kind=item.kind,
+        attempt=item.attempt,
+        at=instant(item.at),
+        seq=item.seq if is_output else None,
+        value=decode(item.data, type_hint, field="chunk") if is_output else None,
+        dropped=item.dropped,
+        progress=item.progress,
+        status=item.status,
+        failure=item.failure,
     )

@@ -11,13 +11,13 @@ from typing import Any
 from msgspec import structs
 
 from holdfast import errors
-from holdfast.client.options import beginning_at, choice, statuses, tags
+from holdfast.client.options import choice, start_instant, statuses, tags
 from holdfast.client.promises import SettledPromise, failure_from, key_of, settled_promise, ttl_of
 from holdfast.client.task_output import TaskOutput, TaskOutputs, TaskUpdate
 from holdfast.client.views import instant
 from holdfast.contract import tasks as tk
 from holdfast.frontends.python.definitions import Duration, TaskDefinition, task_definition, task_timeouts
-from holdfast.model.executions import Status
+from holdfast.model.executions import WorkflowStatus
 from holdfast.model.payloads import decode, encode, split_args
 from holdfast.model.standalone import TASK_NO
 from holdfast.model.values import (
@@ -35,7 +35,7 @@ AnyTask = str | Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskView:
+class StandaloneTaskInfo:
     """Where a standalone task stands.
 
     PENDING waits for a worker, or for its next attempt at `next_attempt_at`; RUNNING has one; WAITING was left to
@@ -47,7 +47,7 @@ class TaskView:
     workflow_execution_id: str
     task_id: str
     kind: str
-    status: Status
+    status: WorkflowStatus
     queue: str
     priority: int
     args: tuple[Any, ...]
@@ -77,7 +77,7 @@ class TaskPage:
     """Newest first. Pass `next_cursor` to get the page after this one; None on the last. A page before it may have
     fewer items than asked for."""
 
-    items: tuple[TaskView, ...]
+    items: tuple[StandaloneTaskInfo, ...]
     next_cursor: str | None
 
 
@@ -135,13 +135,13 @@ class TaskHandle:
         outcome = await waiting if timeout is None else await asyncio.wait_for(waiting, timeout)
         return result_of_task(outcome, self._result_type if type_hint is None else type_hint)
 
-    async def status(self) -> Status:
+    async def status(self) -> WorkflowStatus:
         """See TaskView."""
         return (await self._client.tasks.get(self._client.org, self._address)).status
 
-    async def view(self) -> TaskView:
+    async def view(self) -> StandaloneTaskInfo:
         """All there is to say about it: kind, status, attempt, progress, last failure, worker, times."""
-        return view_of_task(await self._client.tasks.get(self._client.org, self._address))
+        return task_info_of(await self._client.tasks.get(self._client.org, self._address))
 
     async def output(self, *, after: int = 0, limit: int = 100, type_hint: Any = Any) -> TaskOutput:
         """What it has said with `TaskContext.emit`, see `Client.task_output`."""
@@ -246,7 +246,7 @@ class StandaloneTasks(TaskOutputs):
                 retry=retry or own_retry or DEFAULT_TASK_RETRY,
                 timeouts=timeouts or DEFAULT_TIMEOUTS,
                 metadata=tags(metadata),
-                start_at=beginning_at(start_at),
+                start_at=start_instant(start_at),
                 if_running=choice(IfRunning, if_running, "if_running"),
                 if_closed=choice(IfClosed, if_closed, "if_closed"),
                 ttl_s=ttl_of(idempotency_key_ttl),
@@ -280,7 +280,7 @@ class StandaloneTasks(TaskOutputs):
     async def list_tasks(
         self,
         *,
-        status: Status | str | Sequence[Status | str] = (),
+        status: WorkflowStatus | str | Sequence[WorkflowStatus | str] = (),
         kind: str | None = None,
         queue: str | None = None,
         metadata: Mapping[str, str] | None = None,
@@ -299,9 +299,9 @@ class StandaloneTasks(TaskOutputs):
                 limit=limit,
             )
         )
-        return TaskPage(tuple(view_of_task(found) for found in page.items), page.next_cursor)
+        return TaskPage(tuple(task_info_of(found) for found in page.items), page.next_cursor)
 
-    async def iter_tasks(self, **filters: Any) -> AsyncIterator[TaskView]:
+    async def iter_tasks(self, **filters: Any) -> AsyncIterator[StandaloneTaskInfo]:
         """All standalone tasks that match, page by page."""
         cursor: str | None = None
         while True:
@@ -324,8 +324,8 @@ def _known(task: AnyTask) -> tuple[str, TaskDefinition | None]:
     return definition.kind, definition
 
 
-def view_of_task(task: tk.StandaloneTask) -> TaskView:
-    return TaskView(
+def task_info_of(task: tk.StandaloneTask) -> StandaloneTaskInfo:
+    return StandaloneTaskInfo(
         workflow_execution_id=task.workflow_execution_id,
         task_id=task.task_id,
         kind=task.kind,
@@ -361,12 +361,12 @@ def _at(at: int | None) -> datetime | None:
 
 def result_of_task(outcome: tk.TaskOutcome, result_type: Any) -> Any:
     """The result of a completed task, or the error that says how it ended."""
-    if outcome.status is Status.COMPLETED:
+    if outcome.status is WorkflowStatus.COMPLETED:
         return decode(outcome.result, result_type, field="result")
     because = f": {outcome.reason}" if outcome.reason else ""
-    if outcome.status is Status.CANCELLED:
+    if outcome.status is WorkflowStatus.CANCELLED:
         raise errors.WorkflowCancelled(f"the task was cancelled{because}", reason=outcome.reason)
-    if outcome.status is Status.TERMINATED:
+    if outcome.status is WorkflowStatus.TERMINATED:
         raise errors.WorkflowTerminated(f"the task was terminated{because}", reason=outcome.reason)
     raise _failed(outcome)
 

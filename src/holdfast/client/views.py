@@ -10,13 +10,13 @@ from typing import Any
 from holdfast import errors
 from holdfast.contract.executions import Outcome
 from holdfast.model import events as e
-from holdfast.model.executions import Execution, State, Status, StuckReason
+from holdfast.model.executions import Execution, State, StuckReason, WorkflowStatus
 from holdfast.model.payloads import decode
 from holdfast.model.values import MICRO, Wait
 
 
 @dataclass(frozen=True, slots=True)
-class WorkflowView:
+class ExecutionInfo:
     """One execution. `waiting_for` says what it is blocked on, `stuck` why it can't go on, `start_at` when one that was
     not to begin at once will. `successor` goes on in the place of one that is closed."""
 
@@ -26,7 +26,7 @@ class WorkflowView:
     version: str
     queue: str
     priority: int
-    status: Status
+    status: WorkflowStatus
     created_at: datetime
     updated_at: datetime
     closed_at: datetime | None
@@ -44,7 +44,7 @@ class WorkflowView:
 class WorkflowPage:
     """Newest first. Pass `next_cursor` to get the page after this one; None on the last."""
 
-    items: tuple[WorkflowView, ...]
+    items: tuple[ExecutionInfo, ...]
     next_cursor: str | None
 
 
@@ -58,8 +58,8 @@ def microseconds(when: datetime, field: str) -> int:
     return int(when.timestamp() * MICRO)
 
 
-def view_of(execution: Execution) -> WorkflowView:
-    return WorkflowView(
+def view_of(execution: Execution) -> ExecutionInfo:
+    return ExecutionInfo(
         workflow_execution_id=execution.id,
         workflow_id=execution.workflow_id,
         kind=execution.kind,
@@ -72,7 +72,7 @@ def view_of(execution: Execution) -> WorkflowView:
         closed_at=None if execution.closed_at is None else instant(execution.closed_at),
         history_length=execution.last_seq,
         signal_count=execution.signal_count,
-        waiting_for=execution.waiting_for if execution.status is Status.WAITING else (),
+        waiting_for=execution.waiting_for if execution.status is WorkflowStatus.WAITING else (),
         stuck=execution.stuck,
         metadata=dict(execution.metadata or {}),
         start_at=_start_at(execution),

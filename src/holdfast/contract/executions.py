@@ -9,9 +9,9 @@ import msgspec
 from msgspec import Raw
 
 from holdfast.contract.calls import QueryExecution, RequestUpdate, UpdateOutcome, UpdateStatus, UpdateTicket
-from holdfast.contract.task_output import OutputPage, TaskNews
+from holdfast.contract.task_output import OutputPage, TaskFeedItem
 from holdfast.model.events import HistoryEvent
-from holdfast.model.executions import DeadLetter, Execution, Status, TaskRow, TimerRow
+from holdfast.model.executions import DeadLetter, Execution, TaskRow, TimerRow, WorkflowStatus
 from holdfast.model.values import NULL, IfClosed, IfRunning
 
 
@@ -189,7 +189,7 @@ class RedeliverSignal(msgspec.Struct, frozen=True, kw_only=True):
     to: str | None = None
 
 
-class Redelivered(msgspec.Struct, frozen=True):
+class RedeliverResult(msgspec.Struct, frozen=True):
     """Where the signal is now."""
 
     workflow_execution_id: str
@@ -202,7 +202,7 @@ class RemoveDeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     seq: int
 
 
-class BuryUnread(msgspec.Struct, frozen=True, kw_only=True):
+class DeadLetterUnread(msgspec.Struct, frozen=True, kw_only=True):
     """Make dead letters of what a closed execution has left unread."""
 
     org: str
@@ -219,7 +219,7 @@ class Changed(msgspec.Struct, frozen=True):
 
 class ListExecutions(msgspec.Struct, frozen=True, kw_only=True):
     org: str
-    statuses: tuple[Status, ...] = ()
+    statuses: tuple[WorkflowStatus, ...] = ()
     kinds: tuple[str, ...] = ()
     workflow_id: str | None = None
     queue: str | None = None
@@ -240,7 +240,7 @@ class ExecutionPage(msgspec.Struct, frozen=True):
 class Outcome(msgspec.Struct, frozen=True):
     """How a closed execution ended: its last event."""
 
-    status: Status
+    status: WorkflowStatus
     last_event: HistoryEvent
 
 
@@ -271,7 +271,7 @@ class Executions(Protocol):
 
     def find(self, org: str, workflow_id: str) -> Awaitable[Execution]: ...
 
-    def count(self, org: str) -> Awaitable[dict[Status, int]]: ...
+    def count(self, org: str) -> Awaitable[dict[WorkflowStatus, int]]: ...
 
     def request_update(self, request: RequestUpdate) -> Awaitable[UpdateTicket]:
         """Answered when the request is recorded, before the program has seen it."""
@@ -305,7 +305,9 @@ class Executions(Protocol):
         """What is kept of what a task has said, after a number. Raises ExecutionNotFound, TaskNotFound."""
         ...
 
-    def follow_task(self, org: str, execution_id: str, task_no: int, after: int = 0) -> AsyncIterator[list[TaskNews]]:
+    def follow_task(
+        self, org: str, execution_id: str, task_no: int, after: int = 0
+    ) -> AsyncIterator[list[TaskFeedItem]]:
         """What a task says and how it goes, in pieces, until it has ended; `after` is the number of the last chunk that
         is known. The present attempt and progress are told to whoever comes. Raises as `task_output`.
 
@@ -321,11 +323,11 @@ class Executions(Protocol):
 
     def dead_letters(self, org: str, execution_id: str | None = None, limit: int = 100) -> Awaitable[DeadLetters]: ...
 
-    def redeliver(self, request: RedeliverSignal) -> Awaitable[Redelivered]: ...
+    def redeliver(self, request: RedeliverSignal) -> Awaitable[RedeliverResult]: ...
 
     def remove_dead_letter(self, request: RemoveDeadLetter) -> Awaitable[None]: ...
 
-    def bury_unread(self, request: BuryUnread) -> Awaitable[int]:
+    def dead_letter_unread(self, request: DeadLetterUnread) -> Awaitable[int]:
         """How many dead letters were made."""
         ...
 

@@ -34,7 +34,7 @@ class KeyState(StrEnum):
     REVOKED = "revoked"
 
 
-class KeyView(msgspec.Struct, frozen=True, kw_only=True):
+class KeyInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A key as people see it: nothing to log in with. `old_until_at`: until then the secret before the last rotation
     counts, too."""
 
@@ -53,14 +53,14 @@ class KeyView(msgspec.Struct, frozen=True, kw_only=True):
     old_until_at: int | None = None
 
 
-class KeyMade(msgspec.Struct, frozen=True, kw_only=True):
+class CreatedKey(msgspec.Struct, frozen=True, kw_only=True):
     """A key with its text, which nobody can show again."""
 
-    key: KeyView
+    key: KeyInfo
     text: str
 
     def __repr__(self) -> str:
-        return f"KeyMade(key={self.key!r}, text='hf_***')"
+        return f"CreatedKey(key={self.key!r}, text='hf_***')"
 
 
 class CreateKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,7 +115,7 @@ class DeleteOrg(msgspec.Struct, frozen=True, kw_only=True):
     address: str = ""
 
 
-class RecordAct(msgspec.Struct, frozen=True, kw_only=True):
+class RecordAuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     """Something was done, or is about to be, that the org's record should know."""
 
     org: str
@@ -140,19 +140,19 @@ class AuditCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Keys(Protocol):
-    def create(self, request: CreateKey) -> Awaitable[KeyMade]:
+    def create(self, request: CreateKey) -> Awaitable[CreatedKey]:
         """Raises Forbidden for more rights than one's own or another org, OrgClosed."""
         ...
 
-    def get(self, org: str, key_id: str) -> Awaitable[KeyView]:
+    def get(self, org: str, key_id: str) -> Awaitable[KeyInfo]:
         """Raises KeyNotFound."""
         ...
 
-    def revoke(self, request: RevokeKey) -> Awaitable[KeyView]:
+    def revoke(self, request: RevokeKey) -> Awaitable[KeyInfo]:
         """Ends a key; one that has ended stays as it is. Raises KeyNotFound, Forbidden."""
         ...
 
-    def rotate(self, request: RotateKey) -> Awaitable[KeyMade]:
+    def rotate(self, request: RotateKey) -> Awaitable[CreatedKey]:
         """Raises KeyNotFound, KeyEnded, Forbidden."""
         ...
 
@@ -183,7 +183,7 @@ class Keys(Protocol):
         """In the order of their slugs, after one."""
         ...
 
-    def record(self, request: RecordAct) -> Awaitable[AuditRow]:
+    def record(self, request: RecordAuditEntry) -> Awaitable[AuditRow]:
         """Add to the org's record. Nothing is ever removed from it."""
         ...
 
@@ -193,18 +193,18 @@ class Keys(Protocol):
 
     def verify_audit(self, org: str) -> Awaitable[AuditCheck]: ...
 
-    def list(self, org: str, before: str | None = None, limit: int = 100) -> Awaitable[tuple[KeyView, ...]]:
+    def list(self, org: str, before: str | None = None, limit: int = 100) -> Awaitable[tuple[KeyInfo, ...]]:
         """The newest first, with ids below `before`; also those that have ended."""
         ...
 
 
-def view_of(key: ApiKey, now: int) -> KeyView:
+def view_of(key: ApiKey, now: int) -> KeyInfo:
     if key.revoked_at is not None:
         state = KeyState.REVOKED
     else:
-        state = KeyState.ACTIVE if key.counts(now) else KeyState.EXPIRED
+        state = KeyState.ACTIVE if key.is_valid_at(now) else KeyState.EXPIRED
     overlap = key.old_until_at if key.old_until_at is not None and now < key.old_until_at else None
-    return KeyView(
+    return KeyInfo(
         id=key.id,
         org=key.org,
         name=key.name,

@@ -17,7 +17,7 @@ from holdfast.model.messages import (
     SubscriptionKind,
     SubscriptionRow,
 )
-from holdfast.model.values import NULL, Delivery, Failure
+from holdfast.model.values import NULL, DeliveryMode, Failure
 
 
 class SettlePromise(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +60,7 @@ class PublishEvent(msgspec.Struct, frozen=True, kw_only=True):
     data: Raw = NULL
     correlation: str | None = None
     expire_after_s: float | None = None
-    delivery: Delivery = Delivery.WAITERS_AND_FUTURE
+    delivery: DeliveryMode = DeliveryMode.WAITERS_AND_FUTURE
     consume: bool = False
     request_id: str | None = None
     ttl_s: float | None = None

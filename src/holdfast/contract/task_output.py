@@ -11,7 +11,7 @@ from holdfast.model.executions import OutputRow
 from holdfast.model.values import NULL, Failure
 
 
-class TaskNewsKind(StrEnum):
+class TaskFeedItemKind(StrEnum):
     OUTPUT = "output"
     PROGRESS = "progress"
     ATTEMPT = "attempt"
@@ -26,14 +26,14 @@ class TaskEnd(StrEnum):
     CANCELLED = "cancelled"
 
 
-class TaskNews(msgspec.Struct, frozen=True, kw_only=True):
+class TaskFeedItem(msgspec.Struct, frozen=True, kw_only=True):
     """Something about a task that is followed.
 
     `output`: `seq`, `data`, and how many chunks before it were `dropped`. `progress`: the newest. `attempt`: one has
     begun, and `failure` says why the one before is over. `ended`: `status`, and the `failure` of a failed one.
     """
 
-    kind: TaskNewsKind
+    kind: TaskFeedItemKind
     attempt: int
     at: int
     seq: int = 0

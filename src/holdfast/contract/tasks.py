@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from holdfast.contract.executions import Changed, StartAnswer
 from holdfast.contract.messages import SettleAnswer
-from holdfast.model.executions import Status
+from holdfast.model.executions import WorkflowStatus
 from holdfast.model.values import (
     DEFAULT_TASK_RETRY,
     DEFAULT_TIMEOUTS,
@@ -64,7 +64,7 @@ class CancelTask(msgspec.Struct, frozen=True, kw_only=True):
 
 class ListTasks(msgspec.Struct, frozen=True, kw_only=True):
     org: str
-    statuses: tuple[Status, ...] = ()
+    statuses: tuple[WorkflowStatus, ...] = ()
     kind: str | None = None
     queue: str | None = None
     metadata: tuple[tuple[str, str], ...] = ()
@@ -84,7 +84,7 @@ class StandaloneTask(msgspec.Struct, frozen=True, kw_only=True):
     workflow_execution_id: str
     task_id: str
     kind: str
-    status: Status
+    status: WorkflowStatus
     queue: str
     priority: int
     args: tuple[Raw, ...]
@@ -121,7 +121,7 @@ class TaskOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
     workflow_execution_id: str
     kind: str
-    status: Status
+    status: WorkflowStatus
     result: Raw = NULL
     failure: Failure | None = None
     attempts: int = 0

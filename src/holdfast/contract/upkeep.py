@@ -57,11 +57,11 @@ class Upkeep(Protocol):
         """Hand unleased work to the sessions of this process that have room."""
         ...
 
-    def look_around(self) -> Awaitable[bool]:
+    def poll_changes(self) -> Awaitable[bool]:
         """Notice what other processes have committed: news, closed executions, new work. True if there was anything."""
         ...
 
-    def until_changed(self, patience_s: float) -> Awaitable[None]:
+    def until_changed(self, wait_s: float) -> Awaitable[None]:
         """Wait until another process has committed, as far as the database tells, and no longer than this."""
         ...
 
@@ -69,7 +69,7 @@ class Upkeep(Protocol):
         """How many operations this process has run by now."""
         ...
 
-    def forget(self) -> Awaitable[bool]:
+    def prune(self) -> Awaitable[bool]:
         """Forget request ids older than their time to live."""
         ...
 

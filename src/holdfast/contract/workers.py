@@ -57,7 +57,7 @@ class TurnWork(msgspec.Struct, frozen=True):
     scheduled_at: int
 
 
-class News(msgspec.Struct, frozen=True):
+class PendingEvents(msgspec.Struct, frozen=True):
     """Events that reached an execution while this session holds it. Without `events` they are to be read."""
 
     execution_id: str
@@ -118,7 +118,7 @@ class QueryWork(msgspec.Struct, frozen=True, kw_only=True):
     last_seq: int
 
 
-Work = TurnWork | News | TaskWork | TaskStop | ExecutionEnded | LostTurn | QueryWork
+Work = TurnWork | PendingEvents | TaskWork | TaskStop | ExecutionEnded | LostTurn | QueryWork
 
 
 class CompleteTurn(msgspec.Struct, frozen=True, kw_only=True):

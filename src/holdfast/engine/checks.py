@@ -8,8 +8,8 @@ from typing import Any
 
 from holdfast.config import Limits
 from holdfast.errors import InvalidDuration, InvalidRequest, PayloadTooLarge
-from holdfast.model.names import check_text
 from holdfast.model.standalone import PREFIX
+from holdfast.model.validation import check_text
 from holdfast.model.values import TEN_YEARS_S, Payload
 
 log = logging.getLogger("holdfast.engine")

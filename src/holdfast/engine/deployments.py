@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.config import Limits
 from holdfast.contract.deployments import ChangePause, PauseAnswer, QueueView, WorkerView
-from holdfast.engine.pausing import Pausing
+from holdfast.engine.pause_sync import PauseSync
 from holdfast.errors import InvalidRequest
 from holdfast.model.executions import DefinitionRow
 from holdfast.model.pauses import Pausable, Pause
@@ -14,7 +14,7 @@ MOST_QUEUES = 10_000
 
 
 class LocalDeployments:
-    def __init__(self, store: Store, limits: Limits, pausing: Pausing) -> None:
+    def __init__(self, store: Store, limits: Limits, pausing: PauseSync) -> None:
         self._store = store
         self._limits = limits
         self._pausing = pausing

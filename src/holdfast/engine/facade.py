@@ -19,13 +19,13 @@ from holdfast.config import EngineConfig
 from holdfast.contract import calls
 from holdfast.contract import executions as ex
 from holdfast.contract import workers as wk
-from holdfast.contract.task_output import OutputPage, TaskNews
+from holdfast.contract.task_output import OutputPage, TaskFeedItem
 from holdfast.contract.upkeep import DueWork, RecoveryReport
+from holdfast.engine.caller_transaction import CallerTransactions
 from holdfast.engine.checks import check_not_reserved, check_payload, check_tags, check_timeout
 from holdfast.engine.cursors import Cursors
-from holdfast.engine.deleting import Deleting
 from holdfast.engine.deployments import LocalDeployments
-from holdfast.engine.desk import Desk
+from holdfast.engine.dispatcher import Dispatcher
 from holdfast.engine.executions.cancel import Cancel
 from holdfast.engine.executions.fork import Fork
 from holdfast.engine.executions.rebuild import Rebuild
@@ -40,35 +40,35 @@ from holdfast.engine.executions.start import Start
 from holdfast.engine.executions.terminate import Terminate
 from holdfast.engine.executions.update import Update
 from holdfast.engine.feeds import LocalFeeds
-from holdfast.engine.joining import Joins
+from holdfast.engine.group_commit import Effects, OperationQueue
 from holdfast.engine.key_facade import LocalKeys
-from holdfast.engine.leftovers import Portions
 from holdfast.engine.mailboxes import Mailboxes
 from holdfast.engine.message_facade import LocalMessages
 from holdfast.engine.operation import Operation
-from holdfast.engine.outcomes import Outcomes
-from holdfast.engine.past import ChoosePoint, Past, read_past
-from holdfast.engine.pausing import Pausing
+from holdfast.engine.org_deletion import OrgDeletion
+from holdfast.engine.pause_sync import PauseSync
+from holdfast.engine.post_commit import Chunks
 from holdfast.engine.queries import Queries, check_as_of
 from holdfast.engine.recovery import recover
+from holdfast.engine.reset_source import ChoosePoint, ResetSource, read_reset_source
+from holdfast.engine.result_waiters import ResultWaiters
 from holdfast.engine.retention import Retention
-from holdfast.engine.rules.rebuilding import check_point, retry_point
+from holdfast.engine.rules.resets import check_point, retry_point
 from holdfast.engine.task_facade import LocalTasks
-from holdfast.engine.unit_of_work import Effects, OperationQueue
 from holdfast.engine.updates import Updates
-from holdfast.engine.upkeep.forget import Forget
+from holdfast.engine.upkeep.prune import Prune
 from holdfast.engine.upkeep.run_due import RunDue
 from holdfast.engine.worker_facade import LocalWorkers
 from holdfast.engine.workers.claim import Claim
 from holdfast.engine.workers.unregister import Unregister, UnregisterWorker
 from holdfast.errors import EngineStopped, ExecutionNotFound, InvalidRequest, SessionLost, Unavailable
 from holdfast.model.events import HistoryEvent, StateChanged
-from holdfast.model.executions import DEADLINE_NO, Execution, Status, TaskRow, TimerRow
-from holdfast.model.names import check_name, check_priority, check_text
+from holdfast.model.executions import DEADLINE_NO, Execution, TaskRow, TimerRow, WorkflowStatus
 from holdfast.model.tokens import REPLAY_KEY, execution_key, promise_token, token_hash
+from holdfast.model.validation import check_name, check_priority, check_text
 from holdfast.model.values import Payload
-from holdfast.store.looks import ExecutionQuery
 from holdfast.store.protocol import Store
+from holdfast.store.queries import ExecutionQuery
 from holdfast.telemetry.traces import Tracing, stamped
 
 Answer = TypeVar("Answer")
@@ -97,23 +97,23 @@ class LocalEngine:
         self.config = config
         self.secret = secret
         self.cursors = Cursors(secret)
-        self.desk = Desk(lambda: store.in_company, suspect_from=config.suspect_from)
-        self.outcomes = Outcomes()
+        self.dispatcher = Dispatcher(lambda: store.has_peers, suspect_from=config.suspect_from)
+        self.result_waiters = ResultWaiters()
         self.updates = Updates(store)
         self.feeds = LocalFeeds(store)
-        self.pausing = Pausing(self)
-        self.deleting = Deleting(self)
+        self.pause_sync = PauseSync(self)
+        self.org_deletion = OrgDeletion(self)
         self.retention = Retention(self)
-        self.deployments = LocalDeployments(store, config.limits, self.pausing)
+        self.deployments = LocalDeployments(store, config.limits, self.pause_sync)
         # Ids and nonces must be unique, not secret: a generator seeded by the system is enough, and 20 times cheaper.
-        self.queue = OperationQueue(config, self.desk, entropy or _generator(), self)
-        self.queries = Queries(self.desk, self.queue.entropy)
+        self.queue = OperationQueue(config, self.dispatcher, entropy or _generator(), self)
+        self.queries = Queries(self.dispatcher, self.queue.entropy)
         self.executions = LocalExecutions(self)
         self.workers = LocalWorkers(self)
         self.messages = LocalMessages(self)
         self.tasks = LocalTasks(self)
         self.keys = LocalKeys(self)
-        self.joins = Joins(self)
+        self.caller_transactions = CallerTransactions(self)
         self.mailboxes = Mailboxes(self)
         self.upkeep = LocalUpkeep(self)
         self.loop: asyncio.AbstractEventLoop | None = None
@@ -123,41 +123,41 @@ class LocalEngine:
         self.loop = asyncio.get_running_loop()
         await self.store.open(self.queue)
         self.queue.start(self.loop, self.store.wake, on_loop=self.store.writes_on_loop)
-        await self.pausing.refresh()
+        await self.pause_sync.refresh()
         self.feeds.start()
 
     async def stop(self) -> None:
         """Write what is waiting, then refuse everything."""
-        await self.joins.stop()
+        await self.caller_transactions.stop()
         await self.store.close()
         self.queue.stop()
-        self.outcomes.stop(EngineStopped())
+        self.result_waiters.stop(EngineStopped())
         await self.messages.stop()
         self.updates.stop(EngineStopped())
         self.feeds.stop(EngineStopped())
         self.queries.stop()
-        for session in list(self.desk.sessions):
-            self.desk.close(session, EngineStopped())
+        for session in list(self.dispatcher.sessions):
+            self.dispatcher.close(session, EngineStopped())
 
     def run(self, operation: Operation[Any, Answer], using: Any = None) -> Awaitable[Answer]:
         """Decide and commit an operation; with the application's own connection, in its transaction."""
-        return self.queue.submit(operation) if using is None else self.joins.run(operation, using)
+        return self.queue.submit(operation) if using is None else self.caller_transactions.run(operation, using)
 
-    # --- what a commit means for this process: `unit_of_work.Audience` ---
+    # --- what a commit means for this process: `unit_of_work.CommitListener` ---
 
     @property
-    def doubts(self) -> int:
-        return self.outcomes.doubts
+    def peer_writes(self) -> int:
+        return self.result_waiters.peer_writes
 
-    def opened(self, executions: Sequence[tuple[str, str]], doubts: int) -> None:
-        self.outcomes.opened(executions, doubts)
+    def opened(self, executions: Sequence[tuple[str, str]], peer_writes: int) -> None:
+        self.result_waiters.opened(executions, peer_writes)
 
-    def committed(self, effects: Effects, portion: int) -> Portions:
+    def committed(self, effects: Effects, chunk: int) -> Chunks:
         for session in effects.expired:
-            self.desk.close(session, SessionLost(f"worker session {session} had expired"))
+            self.dispatcher.close(session, SessionLost(f"worker session {session} had expired"))
             self.queries.lost(session)
-        for first in range(0, len(effects.closed), portion):
-            self.outcomes.closed(effects.closed[first : first + portion])
+        for first in range(0, len(effects.closed), chunk):
+            self.result_waiters.closed(effects.closed[first : first + chunk])
             yield
         self.updates.committed(effects.appended)
         self.feeds.committed(effects.appended, effects.orgs)
@@ -166,13 +166,13 @@ class LocalEngine:
             self.messages.deliveries.done(effects.delivered)
         self.upkeep.after_commit(effects.due_at)
 
-    def went_back(self) -> None:
+    def data_loss_detected(self) -> None:
         """Workers of this process may hold what the database does not know of, and not know what they hold: all of them
         begin anew."""
-        self.outcomes.doubt()
-        for session in list(self.desk.sessions.values()):
+        self.result_waiters.note_peer_write()
+        for session in list(self.dispatcher.sessions.values()):
             lost = SessionLost(f"worker session {session.id} is over: the database has gone back to an earlier state")
-            self.desk.close(session.id, lost)
+            self.dispatcher.close(session.id, lost)
             self.queries.lost(session.id)
             # What it holds is free at once; if this fails, when its lease is over.
             left = self.queue.submit(Unregister(UnregisterWorker(session.request.org, session.id)))
@@ -243,7 +243,7 @@ class LocalExecutions:
 
     async def _rebuild(
         self,
-        operation: Callable[[Any, Past, Callable[[str, str], str]], Rebuild[Any]],
+        operation: Callable[[Any, ResetSource, Callable[[str, str], str]], Rebuild[Any]],
         request: ex.ResetExecution | ex.ForkExecution | ex.RetryExecution,
         choose: ChoosePoint,
     ) -> ex.StartAnswer:
@@ -252,9 +252,9 @@ class LocalExecutions:
         if request.request_id is not None:
             check_name(request.request_id, "request_id")
         while True:
-            past = await read_past(self._store, request.org, request.workflow_execution_id, choose)
+            source = await read_reset_source(self._store, request.org, request.workflow_execution_id, choose)
             try:
-                return await self._submit(operation(request, past, partial(self._token_hash, request.org)))
+                return await self._submit(operation(request, source, partial(self._token_hash, request.org)))
             except Unavailable as refusal:
                 # Something came between reading and deciding: a child's end, a verdict on an update. There is one of
                 # each, so this comes to an end.
@@ -324,7 +324,7 @@ class LocalExecutions:
             )
         return found
 
-    async def count(self, org: str) -> dict[Status, int]:
+    async def count(self, org: str) -> dict[WorkflowStatus, int]:
         return await self._store.count_executions(org)
 
     async def history(
@@ -351,7 +351,9 @@ class LocalExecutions:
     ) -> OutputPage:
         return await self._engine.feeds.tasks.page(org, execution_id, task_no, after, self._page(limit))
 
-    def follow_task(self, org: str, execution_id: str, task_no: int, after: int = 0) -> AsyncIterator[list[TaskNews]]:
+    def follow_task(
+        self, org: str, execution_id: str, task_no: int, after: int = 0
+    ) -> AsyncIterator[list[TaskFeedItem]]:
         return self._engine.feeds.tasks.follow(org, execution_id, task_no, after)
 
     async def timers(self, org: str, execution_id: str) -> list[TimerRow]:
@@ -362,7 +364,7 @@ class LocalExecutions:
         return [timer for timer in found if timer.timer_no != DEADLINE_NO]
 
     async def mailbox(self, org: str, execution_id: str, limit: int = 100) -> ex.MailboxAnswer:
-        return await self._engine.mailboxes.look(await self.get(org, execution_id), self._page(limit))
+        return await self._engine.mailboxes.read(await self.get(org, execution_id), self._page(limit))
 
     async def dead_letters(self, org: str, execution_id: str | None = None, limit: int = 100) -> ex.DeadLetters:
         if execution_id is not None:
@@ -370,7 +372,7 @@ class LocalExecutions:
         letters = await self._store.dead_letters(org, execution_id, self._page(limit))
         return ex.DeadLetters(letters=tuple(letters), now=self._store.clock())
 
-    async def redeliver(self, request: ex.RedeliverSignal) -> ex.Redelivered:
+    async def redeliver(self, request: ex.RedeliverSignal) -> ex.RedeliverResult:
         check_name(request.workflow_execution_id, "workflow_execution_id")
         if request.to is None:
             source = await self.get(request.org, request.workflow_execution_id)
@@ -382,13 +384,13 @@ class LocalExecutions:
         check_name(request.workflow_execution_id, "workflow_execution_id")
         return self._submit(Remove(request))
 
-    async def bury_unread(self, request: ex.BuryUnread) -> int:
+    async def dead_letter_unread(self, request: ex.DeadLetterUnread) -> int:
         check_text(request.reason, "reason")
         execution = await self.get(request.org, request.workflow_execution_id)
-        return await self._engine.mailboxes.bury(request, execution)
+        return await self._engine.mailboxes.dead_letter(request, execution)
 
     async def outcome(self, org: str, execution_id: str) -> ex.Outcome:
-        outcomes, key = self._engine.outcomes, (org, execution_id)
+        outcomes, key = self._engine.result_waiters, (org, execution_id)
         known_open = outcomes.known_open(key)
         recent = None if known_open else outcomes.recent(key)
         if recent is not None:
@@ -469,7 +471,7 @@ class LocalUpkeep:
         self._engine = engine
         self._watchers: list[Callable[[int], None]] = []
         self._claiming: asyncio.Future[None] | None = None
-        self._looking = False
+        self._polling = False
 
     def now(self) -> int:
         return self._engine.store.clock()
@@ -480,69 +482,71 @@ class LocalUpkeep:
     def run_due(self) -> asyncio.Future[DueWork]:
         return self._engine.queue.submit(RunDue(None))
 
-    def forget(self) -> asyncio.Future[bool]:
-        return self._engine.queue.submit(Forget(None))
+    def prune(self) -> asyncio.Future[bool]:
+        return self._engine.queue.submit(Prune(None))
 
     async def remove_closed(self) -> bool:
         return await self._engine.retention.page()
 
     async def delete_orgs(self) -> bool:
-        return await self._engine.deleting.page()
+        return await self._engine.org_deletion.page()
 
     async def next_due_at(self, after: int) -> int | None:
         return await self._engine.store.next_due_at(after)
 
     def claim(self) -> Awaitable[None]:
         """Asked for when it is called, not when it is awaited: with whatever is asked for in the same breath."""
-        if not self._engine.desk.sessions:
+        if not self._engine.dispatcher.sessions:
             return asyncio.sleep(0)
-        return self._engine.queue.submit(Claim(self._engine.desk))
+        return self._engine.queue.submit(Claim(self._engine.dispatcher))
 
-    def tell_due(self, due_at: int | None) -> None:
+    def notify_due(self, due_at: int | None) -> None:
         if due_at is not None:
             for watcher in self._watchers:
                 watcher(due_at)
 
     def after_commit(self, due_at: int | None) -> None:
         """Tell the services of new instants; look at once for work that was passed over while there was room."""
-        self.tell_due(due_at)
+        self.notify_due(due_at)
         if self._claiming is not None and not self._claiming.done():
             return
-        for session in self._engine.desk.sessions.values():
+        for session in self._engine.dispatcher.sessions.values():
             if session.could_take_more:
-                self._claiming = self._engine.queue.submit(Claim(self._engine.desk))
+                self._claiming = self._engine.queue.submit(Claim(self._engine.dispatcher))
                 return
 
-    async def look_around(self) -> bool:
-        if not await self._engine.store.changed_elsewhere() and not self._looking:
+    async def poll_changes(self) -> bool:
+        if not await self._engine.store.changed_elsewhere() and not self._polling:
             return False
         # A change is told once: a look that fails half-way has to be taken again.
-        self._looking = True
-        self._engine.outcomes.doubt()
+        self._polling = True
+        self._engine.result_waiters.note_peer_write()
         # What is to be run comes first: those who only look can wait that long.
-        await asyncio.gather(self._pass_on_news(), self._engine.pausing.look_around())
+        await asyncio.gather(self._deliver_pending_events(), self._engine.pause_sync.poll_changes())
         await self.claim()
         await self._check_outcomes()
-        await self._engine.updates.look_around()
-        await self._engine.feeds.look_around()
-        await self._engine.messages.look_around()
-        self._looking = False
+        await self._engine.updates.poll_changes()
+        await self._engine.feeds.poll_changes()
+        await self._engine.messages.poll_changes()
+        self._polling = False
         return True
 
-    async def until_changed(self, patience_s: float) -> None:
-        await self._engine.store.until_changed(patience_s)
+    async def until_changed(self, wait_s: float) -> None:
+        await self._engine.store.until_changed(wait_s)
 
     def work_done(self) -> int:
         return self._engine.queue.taken
 
-    async def _pass_on_news(self) -> None:
-        for session_id in list(self._engine.desk.sessions):
-            news = await self._engine.store.news_for(session_id)
-            self._engine.desk.deliver([(session_id, wk.News(execution_id, seq)) for execution_id, seq in news])
+    async def _deliver_pending_events(self) -> None:
+        for session_id in list(self._engine.dispatcher.sessions):
+            pending_events = await self._engine.store.pending_events_for(session_id)
+            self._engine.dispatcher.deliver(
+                [(session_id, wk.PendingEvents(execution_id, seq)) for execution_id, seq in pending_events]
+            )
 
     async def _check_outcomes(self) -> None:
         """Executions closed by other processes while somebody here waits for them."""
-        store, outcomes = self._engine.store, self._engine.outcomes
+        store, outcomes = self._engine.store, self._engine.result_waiters
         for org in {org for org, _ in outcomes.awaited}:
             found = await store.executions(org, [key[1] for key in outcomes.awaited if key[0] == org])
             closed = [execution for execution in found.values() if not execution.is_open]

@@ -2,7 +2,7 @@
 
 A follower registers first, then reads, then is told: whatever happens between is seen by one of them. One feed per
 execution, however many follow it; who is too slow for its few remembered events reads on from the store. What other
-processes commit is found by `look_around`. All on the event loop.
+processes commit is found by `poll_changes`. All on the event loop.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from holdfast.engine.task_feeds import TaskFeeds
 from holdfast.errors import ExecutionNotFound
 from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import Execution
-from holdfast.model.names import check_name
+from holdfast.model.validation import check_name
 from holdfast.store.protocol import Store
 
 REMEMBERED = 64
@@ -35,7 +35,7 @@ class Feed:
         self.events: deque[HistoryEvent] = deque(maxlen=REMEMBERED)
         self.waiters: set[asyncio.Future[None]] = set()
 
-    def head(self, execution: Execution) -> None:
+    def execution_row(self, execution: Execution) -> None:
         self.last_seq = max(self.last_seq, execution.last_seq)
         self.closed = self.closed or not execution.is_open
 
@@ -93,7 +93,7 @@ class LocalFeeds:
         check_name(execution_id, "workflow_execution_id")
         feed = self._enter(org, execution_id)
         try:
-            await self._read_head(feed, org, execution_id)
+            await self._read_execution(feed, org, execution_id)
             while True:
                 events = feed.after(after)
                 if events is None:
@@ -124,7 +124,7 @@ class LocalFeeds:
         if not feed.followers and self._feeds.get(execution_id) is feed:
             del self._feeds[execution_id]
 
-    async def _read_head(self, feed: Feed, org: str, execution_id: str) -> None:
+    async def _read_execution(self, feed: Feed, org: str, execution_id: str) -> None:
         if feed.last_seq:
             return
         found = await self._store.executions(org, [execution_id])
@@ -133,7 +133,7 @@ class LocalFeeds:
                 f"no execution {execution_id!r} in org {org!r}: check the id; list_workflows() shows what there is",
                 execution_id=execution_id,
             )
-        feed.head(found[execution_id])
+        feed.execution_row(found[execution_id])
 
     async def changed(self, org: str, seen: int) -> int:
         while (now := self._tick(org)) <= seen:
@@ -173,21 +173,21 @@ class LocalFeeds:
             if not waiter.done():
                 waiter.set_result(None)
 
-    async def look_around(self) -> None:
+    async def poll_changes(self) -> None:
         """Other processes have written: read on, where an execution that is followed has got events."""
         self._elsewhere += 1
-        self.tasks.look_around()
+        self.tasks.poll_changes()
         for org in list(self._watchers):
             self._wake(org)
         for org in {feed.org for feed in self._feeds.values()}:
             ids = [key for key, feed in self._feeds.items() if feed.org == org]
-            for head in (await self._store.executions(org, ids)).values():
-                await self._read_on(head)
+            for execution_row in (await self._store.executions(org, ids)).values():
+                await self._read_on(execution_row)
 
-    async def _read_on(self, head: Execution) -> None:
-        feed = self._feeds.get(head.id)
-        while feed is not None and feed.last_seq < head.last_seq:
-            events = await self._store.history(head.org, head.id, feed.last_seq, PAGE)
+    async def _read_on(self, execution_row: Execution) -> None:
+        feed = self._feeds.get(execution_row.id)
+        while feed is not None and feed.last_seq < execution_row.last_seq:
+            events = await self._store.history(execution_row.org, execution_row.id, feed.last_seq, PAGE)
             if not events:
                 return
             feed.add(events)

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Raw, structs
 
 from holdfast.engine.operation import Operation
-from holdfast.engine.rules.workspace import Workspace
+from holdfast.engine.rules.unit_of_work import UnitOfWork
 from holdfast.errors import RequestMismatch
 from holdfast.model.executions import RequestRow
 from holdfast.model.values import MICRO
@@ -27,43 +27,43 @@ _NOT_CONTENT = frozenset({"request_id", "ttl_s"})
 _FIELDS: dict[type[Any], tuple[tuple[str, Any], ...]] = {}
 
 
-def decide_once(operation: Operation[Any, Any], ws: Workspace) -> Any:
+def decide_once(operation: Operation[Any, Any], uow: UnitOfWork) -> Any:
     """Answer a repeated request as the first time; remember the answer of a new one, for as long as its key counts."""
     request = operation.request
     key = (request.org, request.request_id)
     assert operation.ANSWER is not None, "only operations with an answer type take request ids"
     fingerprint = fingerprint_of(request)
-    known = ws.loaded.requests.get(key)
-    if known is not None and counts(ws, known):
+    known = uow.loaded.requests.get(key)
+    if known is not None and is_in_use(uow, known):
         if known.fingerprint != fingerprint:
             raise RequestMismatch(
                 f"idempotency key {request.request_id!r} was used for another request: send a new one",
                 request_id=request.request_id,
             )
         return _marked(msgspec.json.decode(known.answer, type=operation.ANSWER), new=False)
-    answer = _marked(operation.decide(ws), new=True)
-    _remember(ws, operation, answer, fingerprint)
+    answer = _marked(operation.decide(uow), new=True)
+    _remember(uow, operation, answer, fingerprint)
     return answer
 
 
-def _remember(ws: Workspace, operation: Operation[Any, Any], answer: Any, fingerprint: str) -> None:
+def _remember(uow: UnitOfWork, operation: Operation[Any, Any], answer: Any, fingerprint: str) -> None:
     request = operation.request
     ttl_s = getattr(request, "ttl_s", None)
-    ttl = int((ws.config.request_ttl_s if ttl_s is None else ttl_s) * MICRO)
+    ttl = int((uow.config.request_ttl_s if ttl_s is None else ttl_s) * MICRO)
     execution_id, subject = operation.subject(answer)
     row = RequestRow(
         org=request.org,
         request_id=request.request_id,
         fingerprint=fingerprint,
         answer=msgspec.json.encode(answer),
-        created_at=ws.now,
+        created_at=uow.now,
         ttl=ttl,
-        expires_at=ws.now + ttl,
+        expires_at=uow.now + ttl,
         execution_id=execution_id,
         subject=subject,
     )
-    ws.loaded.requests[row.org, row.request_id] = row
-    ws.changes.requests.append(row)
+    uow.loaded.requests[row.org, row.request_id] = row
+    uow.changes.requests.append(row)
 
 
 def fingerprint_of(request: Any) -> str:
@@ -93,14 +93,14 @@ def _content_fields(kind: type[Any]) -> tuple[tuple[str, Any], ...]:
     return found
 
 
-def counts(ws: Workspace, known: RequestRow) -> bool:
+def is_in_use(uow: UnitOfWork, known: RequestRow) -> bool:
     """Whether a key is still in use; `requests.forget` in the store removes no other."""
-    if known.expires_at > ws.now:
+    if known.expires_at > uow.now:
         return True
-    started = ws.loaded.executions.get(known.execution_id) if known.execution_id is not None else None
+    started = uow.loaded.executions.get(known.execution_id) if known.execution_id is not None else None
     if started is None:
         return False
-    return started.closed_at is None or started.closed_at + known.ttl > ws.now
+    return started.closed_at is None or started.closed_at + known.ttl > uow.now
 
 
 def _marked(answer: Any, *, new: bool) -> Any:

@@ -32,7 +32,7 @@ class KeyCache:
         self._most = most
         self._right: OrderedDict[str, tuple[float, Found]] = OrderedDict()
         self._wrong: OrderedDict[str, tuple[float, Found]] = OrderedDict()
-        self._asking: dict[str, tuple[float, asyncio.Task[Found]]] = {}
+        self._lookups: dict[str, tuple[float, asyncio.Task[Found]]] = {}
         self._age = 0
 
     async def get(self, key_hash: str) -> Found:
@@ -48,29 +48,29 @@ class KeyCache:
         self._age += 1
         self._right.clear()
         self._wrong.clear()
-        self._asking.clear()
+        self._lookups.clear()
 
     def __len__(self) -> int:
         return len(self._right) + len(self._wrong)
 
     async def _ask(self, key_hash: str, now: float) -> Found:
-        asked_at, task = self._asking.get(key_hash, (now - TTL_S, None))
-        if task is None or now >= asked_at + TTL_S:
+        requested_at, task = self._lookups.get(key_hash, (now - TTL_S, None))
+        if task is None or now >= requested_at + TTL_S:
             task = asyncio.create_task(self._look_up(key_hash, now, self._age), name="holdfast-key")
-            self._asking[key_hash] = (now, task)
+            self._lookups[key_hash] = (now, task)
             task.add_done_callback(lambda done: self._answered(key_hash, done))
         # Whoever gives up waiting must not take the answer from the others.
         return await asyncio.shield(task)
 
-    async def _look_up(self, key_hash: str, asked_at: float, age: int) -> Found:
+    async def _look_up(self, key_hash: str, requested_at: float, age: int) -> Found:
         found = await self._fetch(key_hash)
         if age == self._age:
-            self._keep(self._wrong if found is None else self._right, key_hash, (asked_at + TTL_S, found))
+            self._keep(self._wrong if found is None else self._right, key_hash, (requested_at + TTL_S, found))
         return found
 
     def _answered(self, key_hash: str, done: asyncio.Task[Found]) -> None:
-        if self._asking.get(key_hash, (0.0, None))[1] is done:
-            del self._asking[key_hash]
+        if self._lookups.get(key_hash, (0.0, None))[1] is done:
+            del self._lookups[key_hash]
         if not done.cancelled():
             done.exception()  # everybody who asked may have gone
 

@@ -16,18 +16,18 @@ from msgspec import structs
 from holdfast.contract import keys as ks
 from holdfast.engine.checks import check_number, check_timeout
 from holdfast.engine.key_cache import TTL_S, KeyCache
+from holdfast.engine.keys.audit import RecordAudit
 from holdfast.engine.keys.create import Create
-from holdfast.engine.keys.orgs import Close, Delete, Make
-from holdfast.engine.keys.record import Record
+from holdfast.engine.keys.orgs import AddOrg, Close, Delete
 from holdfast.engine.keys.revoke import Revoke
 from holdfast.engine.keys.rotate import Rotate
 from holdfast.engine.keys.touch import Touch, is_stale
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules.keys import Verification, no_key
 from holdfast.errors import EngineStopped, InvalidRequest, OrgNotFound, Unauthenticated
-from holdfast.model.key_text import SECRET_BYTES, hash_key, hint_of, make_key
+from holdfast.model.api_key_text import SECRET_BYTES, hash_key, hint_of, make_key
 from holdfast.model.keys import ApiKey, AuditRow, Org, Role
-from holdfast.model.names import check_name
+from holdfast.model.validation import check_name
 
 if TYPE_CHECKING:
     from holdfast.engine.facade import LocalEngine
@@ -65,7 +65,7 @@ class LocalKeys:
 
     # --- keys ---
 
-    async def create(self, request: ks.CreateKey) -> ks.KeyMade:
+    async def create(self, request: ks.CreateKey) -> ks.CreatedKey:
         _check_slug(request.org)
         check_name(request.name, "name")
         if not isinstance(request.role, Role):
@@ -73,21 +73,21 @@ class LocalKeys:
         check_timeout(request.expires_in_s, "expires_in")
         text, key_hash = self._new_secret()
         key = await self._change(Create(shown(request), key_hash, hint_of(text), self.chain))
-        return ks.KeyMade(key=key, text=text)
+        return ks.CreatedKey(key=key, text=text)
 
-    async def rotate(self, request: ks.RotateKey) -> ks.KeyMade:
+    async def rotate(self, request: ks.RotateKey) -> ks.CreatedKey:
         _check_key(request.org, request.key_id)
         if request.overlap_s:
             check_timeout(request.overlap_s, "overlap")
         text, key_hash = self._new_secret()
         key = await self._change(Rotate(shown(request), key_hash, hint_of(text), self.chain))
-        return ks.KeyMade(key=key, text=text)
+        return ks.CreatedKey(key=key, text=text)
 
-    async def revoke(self, request: ks.RevokeKey) -> ks.KeyView:
+    async def revoke(self, request: ks.RevokeKey) -> ks.KeyInfo:
         _check_key(request.org, request.key_id)
         return await self._change(Revoke(shown(request), self.chain))
 
-    async def get(self, org: str, key_id: str) -> ks.KeyView:
+    async def get(self, org: str, key_id: str) -> ks.KeyInfo:
         _check_key(org, key_id)
         found = await self._store.key(org, key_id)
         if found is None:
@@ -101,7 +101,7 @@ class LocalKeys:
         found = await self._cache.get(key_hash)
         key, org = found or _NOBODY
         now = self._store.clock()
-        if not key.is_opened_by(key_hash, now) or org.closed_at is not None:
+        if not key.matches(key_hash, now) or org.closed_at is not None:
             raise Unauthenticated
         if is_stale(key, now):
             self._touch(key.id)
@@ -109,16 +109,16 @@ class LocalKeys:
 
     async def any(self) -> bool:
         if not self._any and self._clock() >= self._none_until:
-            asked_at = self._clock()
+            requested_at = self._clock()
             self._any = await self._store.any_keys()
-            self._none_until = asked_at + TTL_S
+            self._none_until = requested_at + TTL_S
         return self._any
 
     # --- orgs ---
 
     async def create_org(self, request: ks.CreateOrg) -> Org:
         _check_slug(request.slug)
-        return await self._change(Make(shown(request), self.chain))
+        return await self._change(AddOrg(shown(request), self.chain))
 
     async def close_org(self, request: ks.CloseOrg) -> Org:
         check_name(request.slug, "org")
@@ -137,10 +137,10 @@ class LocalKeys:
 
     # --- the record ---
 
-    async def record(self, request: ks.RecordAct) -> AuditRow:
+    async def record(self, request: ks.RecordAuditEntry) -> AuditRow:
         check_name(request.org, "org")
         check_name(request.action, "action")
-        return await self._engine.queue.submit(Record(shown(request), self.chain))
+        return await self._engine.queue.submit(RecordAudit(shown(request), self.chain))
 
     async def audit(self, org: str, before: int | None = None, limit: int = 100) -> list[AuditRow]:
         check_name(org, "org")
@@ -159,11 +159,11 @@ class LocalKeys:
             # Looked at before the org was, so it can't be one that has come since: nobody has recorded it.
             verification.first_bad = before
         while page := await self._store.audit(org, before, _PAGE):
-            verification.look_at(page)
+            verification.check_row(page)
             count, before = count + len(page), page[-1].seq
         return ks.AuditCheck(rows=count, first_bad=verification.finish())
 
-    async def list(self, org: str, before: str | None = None, limit: int = 100) -> tuple[ks.KeyView, ...]:
+    async def list(self, org: str, before: str | None = None, limit: int = 100) -> tuple[ks.KeyInfo, ...]:
         check_name(org, "org")
         if before is not None:
             check_name(before, "before")

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.contract.calls import QueryExecution
-from holdfast.contract.executions import BuryUnread, MailboxAnswer, UnreadSignal
-from holdfast.engine.executions.bury_unread import Bury
+from holdfast.contract.executions import DeadLetterUnread, MailboxAnswer, UnreadSignal
+from holdfast.engine.executions.dead_letter_unread import DeadLetterUnreadSignals
 from holdfast.errors import ExecutionOpen, NoWorker, QueryFailed, UnknownQuery
 from holdfast.model.events import HistoryEvent, SignalReceived
 from holdfast.model.executions import DeadLetter, Execution
@@ -31,7 +31,7 @@ class Mailboxes:
         self._engine = engine
         self._store = engine.store
 
-    async def look(self, execution: Execution, limit: int) -> MailboxAnswer:
+    async def read(self, execution: Execution, limit: int) -> MailboxAnswer:
         """The oldest unread signals of an open execution; the dead letters of a closed one."""
         now = self._store.clock()
         if not execution.is_open:
@@ -50,7 +50,7 @@ class Mailboxes:
             workflow_execution_id=execution.id, signals=tuple(signals), counts=counts, complete=complete
         )
 
-    async def bury(self, request: BuryUnread, execution: Execution) -> int:
+    async def dead_letter(self, request: DeadLetterUnread, execution: Execution) -> int:
         if execution.is_open:
             raise ExecutionOpen(
                 f"execution {execution.id} ({execution.workflow_id}) is open: it may still read its signals",
@@ -61,7 +61,7 @@ class Mailboxes:
         queued = await self._ask(execution)
         unseen = [event.seq for event in await self._signals(execution, execution.seen_seq)]
         seqs = sorted({*unseen, *(seq for seq, _ in queued)})
-        return await self._engine.queue.submit(Bury(request, seqs)) if seqs else 0
+        return await self._engine.queue.submit(DeadLetterUnreadSignals(request, seqs)) if seqs else 0
 
     async def _queued(self, execution: Execution) -> list[tuple[int, str]] | None:
         try:
@@ -78,7 +78,7 @@ class Mailboxes:
         oldest = letters[::-1]
         return MailboxAnswer(
             workflow_execution_id=execution.id,
-            signals=tuple(_buried(letter, now) for letter in oldest[:limit]),
+            signals=tuple(_dead_lettered(letter, now) for letter in oldest[:limit]),
             counts=_counted(letter.signal_name for letter in oldest),
             complete=True,
         )
@@ -112,7 +112,7 @@ def _unread(event: HistoryEvent, now: int) -> UnreadSignal:
     )
 
 
-def _buried(letter: DeadLetter, now: int) -> UnreadSignal:
+def _dead_lettered(letter: DeadLetter, now: int) -> UnreadSignal:
     return UnreadSignal(
         seq=letter.seq,
         signal_name=letter.signal_name,

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from holdfast.contract import messages as ms
 from holdfast.engine.checks import check_number, check_payload, check_timeout
 from holdfast.engine.messages.broadcast import Broadcast
-from holdfast.engine.messages.dead_events import Exhume, Remove, no_event
+from holdfast.engine.messages.dead_events import Remove, ReplayDead, no_event
 from holdfast.engine.messages.deliver import Deliver
 from holdfast.engine.messages.publish import Publish
 from holdfast.engine.promises.settle import Settle, check_target
@@ -26,7 +26,7 @@ from holdfast.model.messages import (
     SubscriptionKind,
     SubscriptionRow,
 )
-from holdfast.model.names import check_name
+from holdfast.model.validation import check_name
 
 if TYPE_CHECKING:
     from holdfast.engine.facade import LocalEngine
@@ -151,9 +151,9 @@ class LocalMessages:
         with suppress(HoldfastError):
             while self.deliveries.awaited:
                 if not await self._submit(Deliver(None)):
-                    await self.look_around()
+                    await self.poll_changes()
 
-    async def look_around(self) -> None:
+    async def poll_changes(self) -> None:
         """Deliveries that another process has ended."""
         for number in self.deliveries.awaited:
             found = await self._store.delivery(None, number)
@@ -220,7 +220,7 @@ class LocalMessages:
     async def replay_dead_event(self, request: ms.ReplayDeadEvent) -> ms.PublishAnswer:
         check_number(request.event_id, "event_id")
         event = await self._dead_event(request.org, request.event_id, "dead event")
-        return await self._submit(Exhume(request, event))
+        return await self._submit(ReplayDead(request, event))
 
     def remove_event(self, request: ms.RemoveEvent) -> asyncio.Future[None]:
         check_number(request.event_id, "event_id")

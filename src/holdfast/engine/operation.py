@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Generic, TypeVar
 
-from holdfast.engine.rules.workspace import Workspace
+from holdfast.engine.rules.unit_of_work import UnitOfWork
 from holdfast.store.protocol import LoadPlan
 
 Request = TypeVar("Request")
@@ -17,13 +17,13 @@ Answer = TypeVar("Answer")
 
 
 class Operation(Generic[Request, Answer]):
-    """One change of state. `PATIENT` operations wait until the database can be used again instead of being refused:
-    their caller has done work that must not be lost."""
+    """One change of state. `RETRY_ON_OUTAGE` operations wait until the database can be used again instead of being
+    refused: their caller has done work that must not be lost."""
 
     __slots__ = ("request",)
 
-    PATIENT: ClassVar[bool] = False
-    FREES: ClassVar[str] = ""
+    RETRY_ON_OUTAGE: ClassVar[bool] = False
+    RELEASES_SLOT: ClassVar[str] = ""
     """Which kind of slot its session may have free afterwards: turn or task."""
     ANSWER: ClassVar[type[Any] | None] = None
     """The answer's type, for operations whose request may carry a request id."""
@@ -34,12 +34,12 @@ class Operation(Generic[Request, Answer]):
     def plan(self, plan: LoadPlan) -> None:
         raise NotImplementedError
 
-    def decide(self, ws: Workspace) -> Answer:
+    def decide(self, uow: UnitOfWork) -> Answer:
         raise NotImplementedError
 
     def subject(self, answer: Answer) -> tuple[str | None, str | None]:
         """What an idempotency key is kept for: the execution whose life prolongs its own, and a name for people."""
         return None, None
 
-    def undecided(self, ws: Workspace) -> None:
+    def on_refused(self, uow: UnitOfWork) -> None:
         """Called when `decide` refused: for what must happen all the same."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from holdfast.contract.calls import QueryExecution
 from holdfast.contract.workers import AnswerQuery, QueryWork
-from holdfast.engine.desk import Desk
+from holdfast.engine.dispatcher import Dispatcher
 from holdfast.errors import (
     EngineStopped,
     HoldfastError,
@@ -32,10 +32,10 @@ _PLAIN = {cls.code: cls for cls in (UnknownQuery, PayloadNotDecodable, PayloadNo
 class Queries:
     """All on the event loop."""
 
-    def __init__(self, desk: Desk, entropy: Callable[[], int]) -> None:
-        self._desk = desk
+    def __init__(self, dispatcher: Dispatcher, entropy: Callable[[], int]) -> None:
+        self._dispatcher = dispatcher
         self._entropy = entropy
-        self._asked: dict[str, tuple[str, asyncio.Future[AnswerQuery | None]]] = {}
+        self._pending: dict[str, tuple[str, asyncio.Future[AnswerQuery | None]]] = {}
 
     async def ask(self, request: QueryExecution, execution: Execution) -> Payload:
         check_as_of(request.as_of, execution)
@@ -51,7 +51,7 @@ class Queries:
         key = (execution.kind, execution.version)
         able = [
             session.id
-            for session in self._desk.sessions.values()
+            for session in self._dispatcher.sessions.values()
             if key in session.request.builds and session.request.org == execution.org and not session.takes_nothing
         ]
         if not able:
@@ -68,7 +68,7 @@ class Queries:
         """The worker's answer; None if it went away."""
         query_id = f"{self._entropy():016x}"
         answer: asyncio.Future[AnswerQuery | None] = asyncio.get_running_loop().create_future()
-        self._asked[query_id] = (session, answer)
+        self._pending[query_id] = (session, answer)
         work = QueryWork(
             query_id=query_id,
             execution_id=execution.id,
@@ -81,25 +81,25 @@ class Queries:
             last_seq=execution.last_seq,
         )
         try:
-            self._desk.deliver([(session, work)])
+            self._dispatcher.deliver([(session, work)])
             return await answer
         finally:
-            self._asked.pop(query_id, None)
+            self._pending.pop(query_id, None)
 
     def answered(self, request: AnswerQuery) -> None:
         """An answer that nobody waits for any more is dropped."""
-        _, answer = self._asked.get(request.query_id, (None, None))
+        _, answer = self._pending.get(request.query_id, (None, None))
         if answer is not None and not answer.done():
             answer.set_result(request)
 
     def lost(self, session: str) -> None:
         """The session is over: whoever asked it asks another."""
-        for asked, answer in self._asked.values():
+        for asked, answer in self._pending.values():
             if asked == session and not answer.done():
                 answer.set_result(None)
 
     def stop(self) -> None:
-        for _, answer in self._asked.values():
+        for _, answer in self._pending.values():
             if not answer.done():
                 answer.set_exception(EngineStopped())
 

@@ -8,13 +8,13 @@ missing.
 from __future__ import annotations
 
 from holdfast.contract.upkeep import RecoveryReport
-from holdfast.engine.unit_of_work import OperationQueue
+from holdfast.engine.group_commit import OperationQueue
 from holdfast.engine.upkeep.repair import Repair, Repaired, RepairExecution
 from holdfast.engine.upkeep.run_due import RunDue
 from holdfast.model import events as e
-from holdfast.model.executions import Status
-from holdfast.store.looks import ExecutionQuery, Inconsistency
+from holdfast.model.executions import WorkflowStatus
 from holdfast.store.protocol import Store
+from holdfast.store.queries import ExecutionQuery, Inconsistency
 
 PAGE = 1_000
 
@@ -31,7 +31,7 @@ async def recover(queue: OperationQueue, store: Store, org: str) -> RecoveryRepo
         tasks += due.tasks_reclaimed
         more = due.more
     repaired = [await _repair(queue, store, org, found) for found in await store.inconsistencies(org, PAGE)]
-    stuck = await store.list_executions(ExecutionQuery(org=org, statuses=(Status.STUCK,), limit=PAGE))
+    stuck = await store.list_executions(ExecutionQuery(org=org, statuses=(WorkflowStatus.STUCK,), limit=PAGE))
     return RecoveryReport(
         open_executions=sum(number for status, number in counts.items() if status.is_open),
         sessions_expired=sessions,

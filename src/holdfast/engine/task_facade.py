@@ -12,22 +12,22 @@ from holdfast.contract import executions as ex
 from holdfast.contract import tasks as tk
 from holdfast.contract.messages import SettleAnswer
 from holdfast.engine.checks import check_payload, check_tags, check_timeout
-from holdfast.engine.rules.standalone import TOLD_BY, UNDER_WAY, is_task, no_task, order_of, out_of_time, picture
+from holdfast.engine.rules.standalone import TOLD_BY, UNDER_WAY, describe_task, is_task, no_task, order_of, out_of_time
 from holdfast.engine.tasks.settle import SettleStandalone
 from holdfast.engine.tasks.start import StartStandalone
 from holdfast.errors import InvalidDuration, InvalidRequest
 from holdfast.model import events as e
-from holdfast.model.executions import Execution, Status
-from holdfast.model.names import check_name, check_priority, check_text
+from holdfast.model.executions import Execution, WorkflowStatus
 from holdfast.model.standalone import KIND_TAG, PREFIX, TASK_WORKFLOW, is_reserved
+from holdfast.model.validation import check_name, check_priority, check_text
 from holdfast.model.values import NULL, TEN_YEARS_S, RetryPolicy
-from holdfast.store.looks import ExecutionQuery
+from holdfast.store.queries import ExecutionQuery
 from holdfast.telemetry.traces import stamped
 
 if TYPE_CHECKING:
     from holdfast.engine.facade import LocalEngine
 
-LOOKED_AT: Final = 1_000
+SCANNED: Final = 1_000
 """A list looks at no more executions than this for one page, however few of them have a status that is asked for."""
 WIDER: Final = 4
 """So many times more are looked at in the next read if a page is not full."""
@@ -72,7 +72,7 @@ class LocalTasks:
 
     async def get(self, org: str, task_id: str) -> tk.StandaloneTask:
         execution = await self._found(org, task_id)
-        (task,) = await self._look_at([execution])
+        (task,) = await self._scan([execution])
         if task is None:
             raise no_task(execution.id, org)
         return task
@@ -96,7 +96,7 @@ class LocalTasks:
             found = await self._found(org, found.successor)
         return found
 
-    async def _look_at(self, found: Sequence[Execution]) -> Sequence[tk.StandaloneTask | None]:
+    async def _scan(self, found: Sequence[Execution]) -> Sequence[tk.StandaloneTask | None]:
         """Two reads for any number of them, all of one org; None for one that was removed since it was found. The rows
         first: if a task ends in between, its end is among the events."""
         if not found:
@@ -105,7 +105,7 @@ class LocalTasks:
         rows = await self._store.tasks_of(org, under_way) if under_way else {}
         events = await self._store.events_of(org, [execution.id for execution in found], TOLD_BY)
         return [
-            picture(execution, events[execution.id], next(iter(rows.get(execution.id, ())), None))
+            describe_task(execution, events[execution.id], next(iter(rows.get(execution.id, ())), None))
             if execution.id in events
             else None
             for execution in found
@@ -151,11 +151,11 @@ class LocalTasks:
             if text is not None:
                 check_text(text, "filter")
         cursors = self._engine.cursors
-        before, left, size = cursors.read(request), LOOKED_AT, request.limit
+        before, left, size = cursors.read(request), SCANNED, request.limit
         items: list[tk.StandaloneTask] = []
         while True:
             found = await self._store.list_executions(_query(request, before, size + 1))
-            tasks = await self._look_at(found[:size])
+            tasks = await self._scan(found[:size])
             for execution, task in zip(found, tasks, strict=False):
                 before = execution.id
                 if task is not None and (not request.statuses or task.status in request.statuses):
@@ -201,9 +201,9 @@ def _outcome(execution_id: str, outcome: ex.Outcome, events: list[e.HistoryEvent
     end = outcome.last_event.body
     failed = next((event.body for event in reversed(events) if isinstance(event.body, e.TaskFailed)), None)
     failure, timeout = getattr(end, "failure", None), ""
-    if outcome.status is Status.FAILED and failed is not None:
+    if outcome.status is WorkflowStatus.FAILED and failed is not None:
         failure, timeout = failed.failure, failed.timeout
-    elif outcome.status is Status.TIMED_OUT:
+    elif outcome.status is WorkflowStatus.TIMED_OUT:
         failure, timeout = out_of_time(order.timeouts.schedule_to_close_s), "schedule_to_close"
     return tk.TaskOutcome(
         workflow_execution_id=execution_id,

@@ -12,13 +12,13 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterable
 from typing import NamedTuple
 
-from holdfast.contract.task_output import OutputPage, TaskEnd, TaskNews, TaskNewsKind
+from holdfast.contract.task_output import OutputPage, TaskEnd, TaskFeedItem, TaskFeedItemKind
 from holdfast.engine.checks import check_number
 from holdfast.errors import ExecutionNotFound, InvalidRequest, TaskNotFound
 from holdfast.model.events import HistoryEvent, TaskCancelRequested, TaskCompleted, TaskFailed, TaskScheduled
 from holdfast.model.executions import Execution, OutputRow, TaskRow
-from holdfast.model.names import check_name
 from holdfast.model.standalone import TASK_NO, TASK_WORKFLOW
+from holdfast.model.validation import check_name
 from holdfast.model.values import Failure
 from holdfast.store.protocol import Changes, Store, TaskKey
 
@@ -42,13 +42,12 @@ class End(NamedTuple):
 
 
 class TaskFeed:
-    """What is known of a task that somebody follows. All kept chunks above `floor` are remembered. `stale`: there may
-    be something to read; `more`: there is."""
+    """What is known of a task that somebody follows. All kept chunks above `trimmed_to` are remembered. `stale`: there
+    may be something to read; `more`: there is."""
 
     __slots__ = (
         "chunks",
         "end",
-        "floor",
         "followers",
         "last_seq",
         "lock",
@@ -58,12 +57,13 @@ class TaskFeed:
         "row",
         "size",
         "stale",
+        "trimmed_to",
         "waiters",
     )
 
     def __init__(self, org: str, after: int) -> None:
         self.org = org
-        self.floor = self.last_seq = after
+        self.trimmed_to = self.last_seq = after
         self.chunks: deque[OutputRow] = deque()
         self.size = 0
         self.row: TaskRow | None = None
@@ -84,13 +84,13 @@ class TaskFeed:
         while len(self.chunks) > REMEMBERED or self.size > REMEMBERED_BYTES:
             oldest = self.chunks.popleft()
             self.size -= len(memoryview(oldest.data))
-            self.floor = oldest.seq
+            self.trimmed_to = oldest.seq
 
     def after(self, seq: int) -> list[OutputRow] | None:
         """The chunks after a number; None if they are not remembered any more."""
         if seq >= self.last_seq:
             return []
-        return None if seq < self.floor else [chunk for chunk in self.chunks if chunk.seq > seq]
+        return None if seq < self.trimmed_to else [chunk for chunk in self.chunks if chunk.seq > seq]
 
     def touch(self) -> None:
         """There may be something new."""
@@ -126,14 +126,14 @@ class Watcher:
         self.attempt = 0
         self.progress: float | None = None
 
-    def hear(self, chunks: list[OutputRow], row: TaskRow | None) -> list[TaskNews]:
-        news = []
+    def add_output(self, chunks: list[OutputRow], row: TaskRow | None) -> list[TaskFeedItem]:
+        pending_events = []
         for chunk in chunks:
             if chunk.attempt != self.attempt:
-                news.append(self._begin(chunk.attempt, chunk.at, row))
-            news.append(
-                TaskNews(
-                    kind=TaskNewsKind.OUTPUT,
+                pending_events.append(self._start(chunk.attempt, chunk.at, row))
+            pending_events.append(
+                TaskFeedItem(
+                    kind=TaskFeedItemKind.OUTPUT,
                     attempt=chunk.attempt,
                     at=chunk.at,
                     seq=chunk.seq,
@@ -142,24 +142,26 @@ class Watcher:
                 )
             )
             self.after = chunk.seq
-        return news
+        return pending_events
 
-    def look(self, row: TaskRow) -> list[TaskNews]:
+    def read(self, row: TaskRow) -> list[TaskFeedItem]:
         """What the row says beyond what was said: only when all of that is shown, so that the order is true."""
-        news = []
+        pending_events = []
         if row.attempt > self.attempt and row.started_at is not None:
-            news.append(self._begin(row.attempt, row.started_at, row))
+            pending_events.append(self._start(row.attempt, row.started_at, row))
         if row.progress is not None and row.progress != self.progress:
             self.progress = row.progress
             at = row.heartbeat_at or row.started_at or row.scheduled_at
-            news.append(TaskNews(kind=TaskNewsKind.PROGRESS, attempt=row.attempt, at=at, progress=row.progress))
-        return news
+            pending_events.append(
+                TaskFeedItem(kind=TaskFeedItemKind.PROGRESS, attempt=row.attempt, at=at, progress=row.progress)
+            )
+        return pending_events
 
-    def _begin(self, attempt: int, at: int, row: TaskRow | None) -> TaskNews:
+    def _start(self, attempt: int, at: int, row: TaskRow | None) -> TaskFeedItem:
         """Why the one before is over only the row knows, and of the newest attempt alone."""
         self.attempt = attempt
         failure = row.last_failure if row is not None and row.attempt == attempt else None
-        return TaskNews(kind=TaskNewsKind.ATTEMPT, attempt=attempt, at=at, failure=failure)
+        return TaskFeedItem(kind=TaskFeedItemKind.ATTEMPT, attempt=attempt, at=at, failure=failure)
 
 
 class TaskFeeds:
@@ -179,7 +181,9 @@ class TaskFeeds:
             await self._end_of(org, key)
         return OutputPage(tuple(found[:limit]), len(found) > limit)
 
-    async def follow(self, org: str, execution_id: str, task_no: int, after: int = 0) -> AsyncIterator[list[TaskNews]]:
+    async def follow(
+        self, org: str, execution_id: str, task_no: int, after: int = 0
+    ) -> AsyncIterator[list[TaskFeedItem]]:
         key = _checked(execution_id, task_no, after)
         self._check()
         feed = self._feeds.setdefault((org, key), TaskFeed(org, after))
@@ -191,15 +195,15 @@ class TaskFeeds:
                 chunks = feed.after(watcher.after)
                 if chunks is None:
                     chunks = await self._store.task_output(org, *key, watcher.after, PAGE)
-                news = watcher.hear(chunks, feed.row)
+                pending_events = watcher.add_output(chunks, feed.row)
                 shown = not feed.more and (watcher.after >= feed.last_seq or not chunks)
                 if shown and feed.row is not None:
-                    news += watcher.look(feed.row)
+                    pending_events += watcher.read(feed.row)
                 if shown and feed.end is not None:
-                    yield [*news, _ended(feed.end, watcher.attempt)]
+                    yield [*pending_events, _ended(feed.end, watcher.attempt)]
                     return
-                if news:
-                    yield news
+                if pending_events:
+                    yield pending_events
                 elif not feed.stale and shown:
                     self._check()
                     await feed.wait()
@@ -278,10 +282,10 @@ class TaskFeeds:
         fresh = {(task.execution_id, task.task_no) for task in changes.new_tasks}
         touched = fresh.union(changes.changed_tasks, changes.deleted_tasks)
         for (_, key), feed in self._feeds.items():
-            if key in touched or key[0] in changes.turned:
+            if key in touched or key[0] in changes.state_changed:
                 feed.touch()
 
-    def look_around(self) -> None:
+    def poll_changes(self) -> None:
         """Other processes have written."""
         for feed in self._feeds.values():
             feed.touch()
@@ -319,7 +323,7 @@ def _closed(execution: Execution) -> End | None:
     return None if execution.is_open else End(TaskEnd.CANCELLED, execution.closed_at or execution.updated_at)
 
 
-def _ended(end: End, attempt: int) -> TaskNews:
-    return TaskNews(
-        kind=TaskNewsKind.ENDED, attempt=end.attempt or attempt, at=end.at, status=end.status, failure=end.failure
+def _ended(end: End, attempt: int) -> TaskFeedItem:
+    return TaskFeedItem(
+        kind=TaskFeedItemKind.ENDED, attempt=end.attempt or attempt, at=end.at, status=end.status, failure=end.failure
     )

@@ -1,7 +1,7 @@
 """Who waits for the answer to an update.
 
 A watch is opened first, then the history is read, then the events of every commit are shown to it: whatever happens
-between is seen by one of them. What other processes commit is found by `look_around`. All on the event loop.
+between is seen by one of them. What other processes commit is found by `poll_changes`. All on the event loop.
 """
 
 from __future__ import annotations
@@ -169,12 +169,12 @@ class Updates:
             for watch in self._watches[execution_id]:
                 watch.show(appended[execution_id])
 
-    async def look_around(self) -> None:
+    async def poll_changes(self) -> None:
         """Other processes have written: read on, where a watched execution has got events."""
         for org in {watch.org for watches in self._watches.values() for watch in watches}:
-            heads = await self._store.executions(org, list(self._watches))
-            for head in heads.values():
-                await self._read_on(org, head.id, head.last_seq)
+            execution_rows = await self._store.executions(org, list(self._watches))
+            for execution_row in execution_rows.values():
+                await self._read_on(org, execution_row.id, execution_row.last_seq)
 
     async def _read_on(self, org: str, execution_id: str, last_seq: int) -> None:
         seen = min((watch.seen for watch in self._watches.get(execution_id, ())), default=last_seq)

@@ -13,7 +13,7 @@ from holdfast.engine.tasks.defer import Defer, Issue
 from holdfast.engine.tasks.fail import Fail
 from holdfast.engine.turns.complete import Complete as CompleteTurnOperation
 from holdfast.engine.turns.park import Park
-from holdfast.engine.workers.heartbeat import Beat
+from holdfast.engine.workers.heartbeat import RecordHeartbeat
 from holdfast.engine.workers.register import Register, check_kinds, check_triggers
 from holdfast.engine.workers.release import Release
 from holdfast.engine.workers.replace import Replace
@@ -36,9 +36,9 @@ class LocalWorkers:
         check_kinds(request)
         check_triggers(request)
         await self._submit(Register(request))
-        if not self._engine.desk.sessions:
-            await self._engine.pausing.refresh()  # nobody has cared before
-        self._engine.desk.open(request)
+        if not self._engine.dispatcher.sessions:
+            await self._engine.pause_sync.refresh()  # nobody has cared before
+        self._engine.dispatcher.open(request)
         # The session is open, whatever becomes of its first look for work: a worker that is told otherwise opens
         # another one, and this one is given work that nobody does. The next look comes soon.
         with suppress(*NOT_NOW):
@@ -52,7 +52,7 @@ class LocalWorkers:
         loop = self._engine.loop
         if loop is None:
             raise EngineStopped
-        return self._engine.desk.poll(session, loop)
+        return self._engine.dispatcher.poll(session, loop)
 
     def complete_turn(self, request: wk.CompleteTurn) -> asyncio.Future[wk.TurnAnswer]:
         return self._submit(CompleteTurnOperation(request))
@@ -73,7 +73,7 @@ class LocalWorkers:
         return self._submit(Defer(request))
 
     def heartbeat(self, request: wk.Heartbeat) -> concurrent.futures.Future[wk.HeartbeatAnswer]:
-        return self._engine.queue.submit_from_thread(Beat(request))
+        return self._engine.queue.submit_from_thread(RecordHeartbeat(request))
 
     def renew(self, request: wk.Heartbeat) -> bool:
         return self._engine.store.renew(request.session, request.lease_s)
@@ -85,30 +85,30 @@ class LocalWorkers:
         self._engine.queries.answered(request)
 
     async def drain(self, session: str) -> None:
-        self._engine.desk.drain(session)
+        self._engine.dispatcher.drain(session)
 
     async def pause(self, session: str) -> None:
-        self._engine.desk.pause(session, True)
+        self._engine.dispatcher.pause(session, True)
 
     async def resume(self, session: str) -> None:
-        self._engine.desk.pause(session, False)
+        self._engine.dispatcher.pause(session, False)
         await self._engine.upkeep.claim()
 
     async def replace(self, request: wk.ReplaceSession) -> tuple[wk.RunningAttempt, ...]:
-        self._engine.desk.drain(request.session)
+        self._engine.dispatcher.drain(request.session)
         kept = await self._submit(Replace(request))
-        await self._engine.pausing.refresh()
+        await self._engine.pause_sync.refresh()
         await self.abandon(request.session)
         return kept
 
     async def abandon(self, session: str) -> None:
-        self._engine.desk.close(session, SessionLost(f"worker session {session} is over"))
+        self._engine.dispatcher.close(session, SessionLost(f"worker session {session} is over"))
         self._engine.queries.lost(session)
 
     async def unregister(self, org: str, session: str) -> None:
-        self._engine.desk.drain(session)
+        self._engine.dispatcher.drain(session)
         await self._submit(Unregister(UnregisterWorker(org, session)))
-        self._engine.desk.close(session, EngineStopped(f"worker session {session} has ended"))
+        self._engine.dispatcher.close(session, EngineStopped(f"worker session {session} has ended"))
         self._engine.queries.lost(session)
 
     async def history(

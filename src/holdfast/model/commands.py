@@ -9,7 +9,7 @@ from holdfast.model.values import (
     DEFAULT_TASK_RETRY,
     DEFAULT_TIMEOUTS,
     NULL,
-    Delivery,
+    DeliveryMode,
     Failure,
     IfRunning,
     ParentClose,
@@ -122,7 +122,7 @@ class Publish(msgspec.Struct, frozen=True, kw_only=True, tag="publish"):
     data: Raw = NULL
     correlation: str | None = None
     expire_after_s: float | None = None
-    delivery: str = Delivery.WAITERS_AND_FUTURE
+    delivery: str = DeliveryMode.WAITERS_AND_FUTURE
     consume: bool = False
     line: str = ""
 

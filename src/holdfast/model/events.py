@@ -19,7 +19,7 @@ from holdfast.model.values import (
     DEFAULT_TASK_RETRY,
     DEFAULT_TIMEOUTS,
     NULL,
-    Delivery,
+    DeliveryMode,
     Failure,
     IfRunning,
     ParentClose,
@@ -351,7 +351,7 @@ class EventPublished(TurnEvent, frozen=True, kw_only=True):
     data: Raw = NULL
     correlation: str | None = None
     expire_after_s: float | None = None
-    delivery: str = Delivery.WAITERS_AND_FUTURE
+    delivery: str = DeliveryMode.WAITERS_AND_FUTURE
     consume: bool = False
     line: str = ""
 

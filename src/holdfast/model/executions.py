@@ -29,7 +29,7 @@ OPEN = State.OPEN
 OPEN_STATES = frozenset({State.OPEN, State.STUCK})
 
 
-class Status(StrEnum):
+class WorkflowStatus(StrEnum):
     """What callers see."""
 
     PENDING = "PENDING"
@@ -48,8 +48,12 @@ class Status(StrEnum):
         return self in OPEN_STATUSES
 
 
-CLOSED_STATUS: dict[State, Status] = {state: Status(state.value) for state in State if state is not State.OPEN}
-OPEN_STATUSES = frozenset({Status.PENDING, Status.RUNNING, Status.WAITING, Status.STUCK})
+CLOSED_STATUS: dict[State, WorkflowStatus] = {
+    state: WorkflowStatus(state.value) for state in State if state is not State.OPEN
+}
+OPEN_STATUSES = frozenset(
+    {WorkflowStatus.PENDING, WorkflowStatus.RUNNING, WorkflowStatus.WAITING, WorkflowStatus.STUCK}
+)
 
 
 class StuckReason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -76,7 +80,7 @@ class Ready(msgspec.Struct, kw_only=True):
     since_at: int
     not_before_at: int = 0
     worker: str | None = None
-    news: bool = False
+    pending_events: bool = False
     avoid_build: str | None = None
 
 
@@ -126,12 +130,12 @@ class Execution(msgspec.Struct, kw_only=True):
         return self.state in OPEN_STATES
 
     @property
-    def status(self) -> Status:
+    def status(self) -> WorkflowStatus:
         if self.state is not OPEN:
             return CLOSED_STATUS[self.state]
         if self.ready is None:
-            return Status.WAITING
-        return Status.PENDING if self.ready.worker is None else Status.RUNNING
+            return WorkflowStatus.WAITING
+        return WorkflowStatus.PENDING if self.ready.worker is None else WorkflowStatus.RUNNING
 
 
 class TaskRow(msgspec.Struct, kw_only=True):

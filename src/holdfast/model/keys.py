@@ -61,13 +61,13 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
     old_hash: str | None = None
     old_until_at: int | None = None
 
-    def counts(self, now: int) -> bool:
+    def is_valid_at(self, now: int) -> bool:
         """Whether the key may be used at this time."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
-    def is_opened_by(self, key_hash: str, now: int) -> bool:
+    def matches(self, key_hash: str, now: int) -> bool:
         """Whether this hash, which has found the key, is that of its secret at this time."""
-        if not self.counts(now):
+        if not self.is_valid_at(now):
             return False
         given = key_hash.encode()
         is_current = hmac.compare_digest(given, self.hash.encode())

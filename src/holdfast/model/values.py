@@ -116,7 +116,7 @@ class IfClosed(StrEnum):
     REJECT = "reject"
 
 
-class Delivery(StrEnum):
+class DeliveryMode(StrEnum):
     """Who gets a published event besides those that wait for it now."""
 
     WAITERS = "waiters"

@@ -20,34 +20,34 @@ from holdfast.errors import BlockedForever, Evicted
 from holdfast.model import commands as c
 from holdfast.model import events as e
 from holdfast.model.values import Wait
-from holdfast.replay.asking import Asking
 from holdfast.replay.journal import COMMAND_EVENTS, Journal, mismatch
 from holdfast.replay.program import Program, StepRequest, TurnResult
+from holdfast.replay.syscalls import Syscalls
 
 MAX_WAITS = 50
 
 
-class Machine(Asking):
-    """Feeds a program and collects what it asks for; see the module's text. What it may ask for is in `Asking`."""
+class Machine(Syscalls):
+    """Feeds a program and collects what it asks for; see the module's text. What it may ask for is in `Syscalls`."""
 
-    __slots__ = ("former", "news", "now", "replaying", "started")
+    __slots__ = ("now", "pending_events", "replaying", "reset_sources", "started")
 
     def __init__(self, make_program: Callable[[Machine], Program]) -> None:
-        Asking.__init__(self)
+        Syscalls.__init__(self)
         self.now = 0
         self.replaying = False
         self.started: e.WorkflowStarted | None = None
-        self.former: deque[str] | None = None
+        self.reset_sources: deque[str] | None = None
         """The executions it still has to live through before it is its own: one for each reset ahead."""
-        self.news: list[e.HistoryEvent] = []
+        self.pending_events: list[e.HistoryEvent] = []
         """What the next turn will deliver. Nothing is news to a program that has ended."""
         self._program = make_program(self)
 
     # --- for the host ---
 
     @property
-    def has_news(self) -> bool:
-        return bool(self.news)
+    def has_pending_events(self) -> bool:
+        return bool(self.pending_events)
 
     @property
     def up_to(self) -> int:
@@ -61,7 +61,7 @@ class Machine(Asking):
     def feed(self, event: e.HistoryEvent) -> None:
         """An event for the next turn. Rows a turn has written, other than finished steps, are no news to it."""
         if not self.ended and type(event.body) in _DELIVER:
-            self.news.append(event)
+            self.pending_events.append(event)
 
     def replay(self, history: Sequence[e.HistoryEvent]) -> None:
         """Recreate every recorded turn; what no recorded turn has seen is left for the next live one."""
@@ -74,9 +74,9 @@ class Machine(Asking):
                     turn.append(event)
                     if type(body) is e.PatchMarked:
                         self._recorded_patches = {*(self._recorded_patches or ()), body.patch_id}
-        news = [event for event in history if type(event.body) in _DELIVER]
-        resets = [event.body.from_execution_id for event in news if isinstance(event.body, e.WorkflowReset)]
-        self.former = deque(resets) if resets else None
+        pending_events = [event for event in history if type(event.body) in _DELIVER]
+        resets = [event.body.from_execution_id for event in pending_events if isinstance(event.body, e.WorkflowReset)]
+        self.reset_sources = deque(resets) if resets else None
         seen = 0
         self.replaying = True
         self._turn = TurnResult(0)
@@ -84,23 +84,23 @@ class Machine(Asking):
             for up_to in sorted(rows):
                 if self.ended:
                     break
-                first, seen = seen, bisect_right(news, up_to, key=_seq)
+                first, seen = seen, bisect_right(pending_events, up_to, key=_seq)
                 self._journal = Journal(up_to, rows[up_to])
-                self._run_turn(up_to, news[first:seen])
+                self._run_turn(up_to, pending_events[first:seen])
                 self._raise_if(self._journal.finish())
         finally:
             self.replaying = False
             self._journal = None
         if not self.ended:
-            self.news.extend(news[seen:])
+            self.pending_events.extend(pending_events[seen:])
 
     def turn(self) -> TurnResult:
         """Deliver everything there is as one live turn."""
-        batch, self.news = self.news, []
+        batch, self.pending_events = self.pending_events, []
         up_to = batch[-1].seq
         fresh = self._turn = TurnResult(up_to)
         self._run_turn(up_to, batch)
-        if not self.ended and not self._slots and not self._waiters and not self._program.can_be_called:
+        if not self.ended and not self._slots and not self._waiters and not self._program.has_handlers:
             raise BlockedForever(
                 "nothing the workflow awaits can ever be settled; it is at: " + "; ".join(self._program.blocked_on())
             )
@@ -130,7 +130,7 @@ class Machine(Asking):
         for name, waiters in self._waiters.items():
             found.extend(Wait("signal", name, 0, waiter.line) for waiter in waiters)
         found.extend(Wait("condition", condition.name, 0, condition.line) for condition in self.conditions)
-        if not found and not self.ended and self._program.can_be_called:
+        if not found and not self.ended and self._program.has_handlers:
             # It awaits something of its own, an asyncio.Event perhaps, that only a handler can settle.
             found.extend(Wait("call", "", 0, place) for place in self._program.blocked_on())
         return tuple(found[:MAX_WAITS])
@@ -156,7 +156,7 @@ class Machine(Asking):
                 queue = self._signals.setdefault(body.signal_name, deque())
                 queue.append((event.seq, body.signal_value))
             elif type(body) is e.WorkflowReset:
-                self._move(body)
+                self._notify_reset(body)
         for event in batch:
             closing = self._deliver(event)
             if closing is not None:
@@ -254,11 +254,11 @@ class Machine(Asking):
     def _on_reset(self, event: e.HistoryEvent) -> None:
         """Nothing happens to the program; but a turn takes place, with whatever is new."""
 
-    def _move(self, reset: e.WorkflowReset) -> None:
+    def _notify_reset(self, reset: e.WorkflowReset) -> None:
         """The turn that sees a reset is the first of the new execution, whatever else it sees."""
-        if self.former:
-            self.former.popleft()
-        self._program.move(reset)
+        if self.reset_sources:
+            self.reset_sources.popleft()
+        self._program.on_reset(reset)
 
 
 def _seq(event: e.HistoryEvent) -> int:

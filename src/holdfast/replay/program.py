@@ -18,7 +18,7 @@ class Program(Protocol):
 
     def cancel(self, reason: str) -> None: ...
 
-    def move(self, event: e.WorkflowReset) -> None:
+    def on_reset(self, event: e.WorkflowReset) -> None:
         """From here on it is another execution, which has taken over its past."""
         ...
 
@@ -35,7 +35,7 @@ class Program(Protocol):
         ...
 
     @property
-    def can_be_called(self) -> bool:
+    def has_handlers(self) -> bool:
         """Whether handlers could still bring it news: then it is never blocked for good."""
         ...
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from holdfast.contract.upkeep import Upkeep
-from holdfast.services.loops import Service
+from holdfast.services.service import Service
 
 
 class Deletions(Service):

@@ -6,7 +6,7 @@ import asyncio
 
 from holdfast.contract.upkeep import Upkeep
 from holdfast.model.values import MICRO
-from holdfast.services.loops import Service
+from holdfast.services.service import Service
 
 
 class Housekeeping(Service):
@@ -22,17 +22,17 @@ class Housekeeping(Service):
         now = self._upkeep.now()
         if now >= self._next_at:
             self._next_at = now + int(self._every_s * MICRO)
-            await self._forget()
+            await self._prune()
 
-    async def _forget(self) -> None:
+    async def _prune(self) -> None:
         """Page by page: others get their turn in between."""
         more = True
         while more:
-            more = await self._upkeep.forget()
+            more = await self._upkeep.prune()
         while await self._upkeep.remove_closed():
             pass
 
     async def run(self) -> None:
         while True:
             await asyncio.sleep(self._every_s)
-            await self._forget()
+            await self._prune()

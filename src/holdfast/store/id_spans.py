@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from holdfast.store.looks import ExecutionQuery
+from holdfast.store.queries import ExecutionQuery
 
 AFTER_ALL_IDS: Final = "\U0010ffff"
 _BEFORE_ALL_IDS: Final = ""

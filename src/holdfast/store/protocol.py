@@ -28,10 +28,10 @@ from holdfast.model.executions import (
     Execution,
     OutputRow,
     RequestRow,
-    Status,
     TaskRow,
     TimerRow,
     WorkerRow,
+    WorkflowStatus,
 )
 from holdfast.model.keys import ApiKey, AuditRow, Org
 from holdfast.model.messages import (
@@ -47,26 +47,26 @@ from holdfast.model.messages import (
 )
 from holdfast.model.pauses import Pause, PauseKey
 from holdfast.store.closed_pages import ClosedPage
-from holdfast.store.looks import Backlog, ExecutionQuery, Inconsistency, Vitals
+from holdfast.store.queries import Backlog, ExecutionQuery, Inconsistency, Vitals
 
 Clock = Callable[[], int]
 TaskKey = tuple[str, int]
 WorkflowKey = tuple[str, str]
 
 
-class Leave(msgspec.Struct, frozen=True):
-    """What a claim leaves to somebody else for a moment: executions with `long_from` events or more that have waited
-    for less than `for_us`, unless they are `ours`."""
+class StickyPolicy(msgspec.Struct, frozen=True):
+    """What a claim leaves to somebody else for a moment: executions with `min_events` events or more that have waited
+    for less than `sticky_us`, unless they are `cached`."""
 
-    long_from: int
-    for_us: int
-    ours: tuple[AbstractSet[str], ...] = ()
+    min_events: int
+    sticky_us: int
+    cached: tuple[AbstractSet[str], ...] = ()
 
-    def leaves(self, execution_id: str, last_seq: int, waited_us: int) -> bool:
-        return last_seq >= self.long_from and waited_us < self.for_us and not self.is_ours(execution_id)
+    def skips(self, execution_id: str, last_seq: int, waited_us: int) -> bool:
+        return last_seq >= self.min_events and waited_us < self.sticky_us and not self.is_cached(execution_id)
 
-    def is_ours(self, execution_id: str) -> bool:
-        return any(execution_id in kept for kept in self.ours)
+    def is_cached(self, execution_id: str) -> bool:
+        return any(execution_id in kept for kept in self.cached)
 
 
 class TurnClaim(msgspec.Struct, frozen=True):
@@ -75,14 +75,14 @@ class TurnClaim(msgspec.Struct, frozen=True):
     `builds` maps (kind, version) to this worker's build of it; rows of other kinds are left alone. A row is claimable
     when `not_before_at` has passed, or when its `avoid_build` is set and differs from the worker's build of that kind.
     Of executions with `crashes` of `suspect_from` or more it is given the first `suspects` at most; what is to be left
-    to others (`leave`) does not count for these.
+    to others (`sticky`) does not count for these.
     """
 
     org: str
     queues: tuple[str, ...]
     builds: dict[tuple[str, str], str]
     limit: int
-    leave: Leave | None = None
+    sticky: StickyPolicy | None = None
     suspect_from: int = 2**31
     suspects: int = 0
 
@@ -140,7 +140,7 @@ class LoadPlan(msgspec.Struct):
     """What a batch needs to see. Executions always come with their ready row.
 
     `timers` are single timers by (execution id, timer number), as `due_timers` is a page of those that are due.
-    `children` are open children by (parent id, number); `bereaved` is a page of open children whose parent has closed.
+    `children` are open children by (parent id, number); `orphans` is a page of open children whose parent has closed.
     `unread` wants signals and updates of an execution: those after a number, and single ones; `calls_after` all that it
     was given from outside after a number: signals, updates, settled promises, events, broadcasts.
     `topics` are the (org, key) of waits that may begin: nobody else may publish, throw or wait there meanwhile. Those
@@ -181,7 +181,7 @@ class LoadPlan(msgspec.Struct):
     numbering: bool = False
     due_timers: int = 0
     due_tasks: int = 0
-    bereaved: int = 0
+    orphans: int = 0
     turn_claims: list[TurnClaim] = field(default_factory=list)
     task_claims: list[TaskClaim] = field(default_factory=list)
     expired_workers: bool = False
@@ -195,9 +195,9 @@ class Loaded(msgspec.Struct):
     execution along; a task or timer named in the plan does so even if its own row is gone. Records are the batch's own:
     it may change them.
     `turn_claims[i]` and `task_claims[i]` answer the plan's i-th claim; a row is handed to one claim only. `turns_left`:
-    some were left to others. `claim_again_at`: some may have been passed by that will be found then (see `fronts`).
-    `due_timers`, too, are in `timers`.
-    `bereaved` are (parent id, child id), with None for a parent that has no such child left.
+    some were left to others. `claim_again_at`: some may have been passed by that will be found then (see
+    `claim_cursors`). `due_timers`, too, are in `timers`.
+    `orphans` are (parent id, child id), with None for a parent that has no such child left.
     `matches[i]` answers the plan's i-th match with numbers of `subscriptions`. `under_way` are the (org, kind, key) of
     the plan's matches that a delivery is on its way to. `deliveries` are the oldest one of each key, with its next page
     and whether there may be more of it; all pages together are about as long as the plan says.
@@ -219,7 +219,7 @@ class Loaded(msgspec.Struct):
     unread: dict[str, list[HistoryEvent]] = field(default_factory=dict)
     calls: dict[str, list[HistoryEvent]] = field(default_factory=dict)
     dead_letters: dict[TaskKey, tuple[DeadLetter, SignalReceived | None]] = field(default_factory=dict)
-    bereaved: list[tuple[str, str | None]] = field(default_factory=list)
+    orphans: list[tuple[str, str | None]] = field(default_factory=list)
     promises: dict[tuple[str, str], PromiseRow] = field(default_factory=dict)
     tokens: dict[str, TokenRow] = field(default_factory=dict)
     subscriptions: dict[int, SubscriptionRow] = field(default_factory=dict)
@@ -257,18 +257,18 @@ class Changes(msgspec.Struct):
 
     `new_executions`/`changed_executions` hold whole heads; the ready row is upserted or deleted as `Execution.ready`
     says whenever the execution's id is in `ready`. `purge` deletes every task and timer row of these executions.
-    A changed execution that is in `turned`, too, has another `state`, `closed_at`, `stuck`, `crashes`, `metadata`,
-    `on_parent_close` or `successor`; all others have only gone on, which is the common case and cheaper to write.
-    `metadata` are changed executions whose tags have changed; those of new executions are written with them.
+    A changed execution that is in `state_changed`, too, has another `state`, `closed_at`, `stuck`, `crashes`,
+    `metadata`, `on_parent_close` or `successor`; all others have only gone on, which is the common case and cheaper to
+    write. `metadata` are changed executions whose tags have changed; those of new executions are written with them.
     A workflow key that was there before may be moved if the batch has loaded the execution it points at.
-    `bury` makes dead letters of an execution's SIGNAL_RECEIVED events after a number: (execution id, seq, reason).
-    `new_orgs` are those of `orgs` that were not there. `keys` are whole records, new or changed.
+    `dead_letter` makes dead letters of an execution's SIGNAL_RECEIVED events after a number: (execution id, seq,
+    reason). `new_orgs` are those of `orgs` that were not there. `keys` are whole records, new or changed.
     `output` is what tasks have said; `trimmed_output` up to which number nothing of a task is kept, also of `output`.
     """
 
     new_executions: list[Execution] = field(default_factory=list)
     changed_executions: dict[str, Execution] = field(default_factory=dict)
-    turned: set[str] = field(default_factory=set)
+    state_changed: set[str] = field(default_factory=set)
     metadata: dict[str, Execution] = field(default_factory=dict)
     ready: dict[str, Execution] = field(default_factory=dict)
     events: list[tuple[str, HistoryEvent]] = field(default_factory=list)
@@ -296,14 +296,14 @@ class Changes(msgspec.Struct):
     triggers: list[TriggerRow] = field(default_factory=list)
     untriggered: set[tuple[str, str]] = field(default_factory=set)
     dead_events: list[DeadEvent] = field(default_factory=list)
-    exhumed_events: list[int] = field(default_factory=list)
+    replayed_dead_events: list[int] = field(default_factory=list)
     deliveries: dict[int, DeliveryRow] = field(default_factory=dict)
     last_id: int | None = None
     forget_messages_before: int | None = None
     forget_dead_before: int | None = None
     dead_letters: list[DeadLetter] = field(default_factory=list)
     settled_letters: list[TaskKey] = field(default_factory=list)
-    bury: list[tuple[str, int, str]] = field(default_factory=list)
+    dead_letter: list[tuple[str, int, str]] = field(default_factory=list)
     orgs: dict[str, Org] = field(default_factory=dict)
     new_orgs: set[str] = field(default_factory=set)
     keys: dict[str, ApiKey] = field(default_factory=dict)
@@ -349,7 +349,7 @@ class Batch(Protocol):
     def failed(self, error: BaseException) -> None:
         """Nothing of this batch was written."""
 
-    def doubted(self, error: BaseException) -> None:
+    def commit_in_doubt(self, error: BaseException) -> None:
         """Whether it was committed can't be found out yet: callers may be told. `committed` or `failed` follows, or it
         is decided again."""
 
@@ -363,12 +363,12 @@ class BatchSource(Protocol):
         """What is waiting now, as one batch, or None. Called from the writer's thread or task."""
         ...
 
-    def meanwhile(self, *, writing: bool) -> None:
+    def writer_idle(self, *, writing: bool) -> None:
         """The writer waits for the database, to load a batch or to write it: the loop has time for other things. From
         a writer that is a task of the event loop (`Store.writes_on_loop`)."""
         ...
 
-    def went_back(self) -> None:
+    def data_loss_detected(self) -> None:
         """The database has lost what it had committed: what this process remembers of it may never have been. From the
         writer."""
         ...
@@ -386,7 +386,7 @@ class Store(Protocol):
     writes_on_loop: ClassVar[bool]
 
     @property
-    def in_company(self) -> bool:
+    def has_peers(self) -> bool:
         """Whether other processes have been at work on this database lately, and hear at once of what is committed."""
         ...
 
@@ -440,7 +440,7 @@ class Store(Protocol):
 
     async def list_executions(self, query: ExecutionQuery) -> list[Execution]: ...
 
-    async def count_executions(self, org: str) -> dict[Status, int]: ...
+    async def count_executions(self, org: str) -> dict[WorkflowStatus, int]: ...
 
     async def tasks(self, org: str, execution_id: str) -> list[TaskRow]: ...
 
@@ -548,7 +548,7 @@ class Store(Protocol):
         """
         ...
 
-    async def news_for(self, worker: str) -> list[tuple[str, int]]:
+    async def pending_events_for(self, worker: str) -> list[tuple[str, int]]:
         """Executions leased by this session that got events it has not been told of: (execution id, last_seq)."""
         ...
 
@@ -569,6 +569,6 @@ class Store(Protocol):
         second)."""
         ...
 
-    async def until_changed(self, patience_s: float) -> None:
+    async def until_changed(self, wait_s: float) -> None:
         """Wait until another process has committed, as far as the store is told of it, and no longer than this."""
         ...

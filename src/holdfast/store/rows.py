@@ -27,8 +27,8 @@ from holdfast.model.executions import (
 )
 from holdfast.model.values import NULL, Failure, RetryPolicy, TaskTimeouts, Wait
 
-HEAD_COLUMNS: Final = tuple(name for name in Execution.__struct_fields__ if name != "ready")
-_HEAD_WIDTH: Final = len(HEAD_COLUMNS)
+EXECUTION_COLUMNS: Final = tuple(name for name in Execution.__struct_fields__ if name != "ready")
+_EXECUTION_WIDTH: Final = len(EXECUTION_COLUMNS)
 TASK_COLUMNS: Final = TaskRow.__struct_fields__
 REQUEST_COLUMNS: Final = RequestRow.__struct_fields__
 
@@ -49,7 +49,7 @@ def _text(value: Any) -> str:
     return _encode(value).decode()
 
 
-def head_to_row(e: Execution) -> Row:
+def execution_to_row(e: Execution) -> Row:
     return (
         e.id,
         e.org,
@@ -85,7 +85,7 @@ def head_to_row(e: Execution) -> Row:
     )
 
 
-def turn_to_row(e: Execution) -> Row:
+def state_to_row(e: Execution) -> Row:
     """What changes of a head when its state does."""
     return (
         e.id,
@@ -150,24 +150,24 @@ def ready_to_row(e: Execution, ready: Ready) -> Row:
         ready.since_at,
         ready.not_before_at,
         ready.worker or "",
-        1 if ready.news else 0,
+        1 if ready.pending_events else 0,
         ready.avoid_build or "",
     )
 
 
-def row_to_head(row: Row) -> Execution:
+def row_to_execution(row: Row) -> Execution:
     """The columns of a head, then those of its ready row."""
-    head = row_to_bare_head(row[:_HEAD_WIDTH])
-    if row[_HEAD_WIDTH] is not None:
-        head.ready = row_to_ready(*row[_HEAD_WIDTH:])
-    return head
+    execution_row = row_to_bare_execution(row[:_EXECUTION_WIDTH])
+    if row[_EXECUTION_WIDTH] is not None:
+        execution_row.ready = row_to_ready(*row[_EXECUTION_WIDTH:])
+    return execution_row
 
 
-def row_to_bare_head(row: Row) -> Execution:
+def row_to_bare_execution(row: Row) -> Execution:
     """Without its ready row. Most of a head is as it began: what is not given need not be set."""
     execution_id, org, workflow_id, kind, version, queue, priority, state, created_at, updated_at = row[:10]
     closed_at, last_seq, seen_seq, epoch, nonce = row[10], row[11], row[12], row[19], row[20]
-    head = Execution(
+    execution_row = Execution(
         id=execution_id,
         org=org,
         workflow_id=workflow_id,
@@ -183,38 +183,46 @@ def row_to_bare_head(row: Row) -> Execution:
         nonce=nonce,
     )
     if closed_at is not None:
-        head.closed_at = closed_at
+        execution_row.closed_at = closed_at
     if seen_seq:
-        head.seen_seq = seen_seq
+        execution_row.seen_seq = seen_seq
     counts, rest = row[13:19], row[21:]
     if any(counts):
-        head.call_seq, head.signal_count, head.open_tasks, head.open_timers, *more = counts
-        head.open_children, head.open_waits = more
+        (
+            execution_row.call_seq,
+            execution_row.signal_count,
+            execution_row.open_tasks,
+            execution_row.open_timers,
+            *more,
+        ) = counts
+        execution_row.open_children, execution_row.open_waits = more
     if any(rest):
-        _set_rest(head, rest)
-    return head
+        _set_rest(execution_row, rest)
+    return execution_row
 
 
-def _set_rest(head: Execution, rest: Row) -> None:
+def _set_rest(execution_row: Execution, rest: Row) -> None:
     crashes, close_rounds, cancel_requested, waiting_for, stuck, metadata, *family = rest
-    head.crashes = crashes
-    head.close_rounds = close_rounds
-    head.cancel_requested = cancel_requested == 1
+    execution_row.crashes = crashes
+    execution_row.close_rounds = close_rounds
+    execution_row.cancel_requested = cancel_requested == 1
     if waiting_for:
-        head.waiting_for = _decode_waits(waiting_for)
+        execution_row.waiting_for = _decode_waits(waiting_for)
     if stuck is not None:
-        head.stuck = _decode_stuck(stuck)
+        execution_row.stuck = _decode_stuck(stuck)
     if metadata is not None:
-        head.metadata = _decode_metadata(metadata)
-    head.parent_id, head.child_no, head.on_parent_close, head.successor = family
+        execution_row.metadata = _decode_metadata(metadata)
+    execution_row.parent_id, execution_row.child_no, execution_row.on_parent_close, execution_row.successor = family
 
 
-def row_to_ready(since_at: int, not_before_at: int, worker: str | None, news: Any, avoid_build: str | None) -> Ready:
+def row_to_ready(
+    since_at: int, not_before_at: int, worker: str | None, pending_events: Any, avoid_build: str | None
+) -> Ready:
     ready = Ready(since_at=since_at, worker=worker)
     if not_before_at:
         ready.not_before_at = not_before_at
-    if news:
-        ready.news = True
+    if pending_events:
+        ready.pending_events = True
     if avoid_build is not None:
         ready.avoid_build = avoid_build
     return ready

@@ -63,7 +63,7 @@ class Meters:
         ).of()
         self.split = counter("holdfast_transactions_split_total", "Transactions split to find the guilty part.").of()
         self.failed = counter("holdfast_transactions_failed_total", "Transactions given up, by error code.", "code")
-        self.doubted = counter(
+        self.commit_in_doubt = counter(
             "holdfast_transactions_doubted_total", "Commits of which nobody knew for a while whether they stood."
         ).of()
         stages = histogram("holdfast_transaction_seconds", "What a transaction's time went to.", SECONDS, "stage")

@@ -26,7 +26,7 @@ from holdfast.testing.histories import ReplayReport, export_history, replay_defi
 from holdfast.testing.virtual_engine import MEMORY, VirtualEngine
 from holdfast.testing.virtual_time import START, VirtualTime
 
-PATIENCE_S = 20.0
+WAIT_S = 20.0
 PASSED_OVER_AFTER_S = 0.05
 LOOP_ROUNDS = 5
 
@@ -36,7 +36,7 @@ QUICK = EngineConfig(store=StoreConfig(synchronous="normal"))
 class WorkflowEnvironment:
     """The engine with virtual time. Use it as `async with WorkflowEnvironment(workflows=[...], tasks=[...]) as env`.
 
-    `start` is what the clock shows at first. `patience_s` is how long, in real seconds, one instant may take before the
+    `start` is what the clock shows at first. `wait_s` is how long, in real seconds, one instant may take before the
     environment says what it waits for. An execution that gets stuck fails the test at the next call that waits, unless
     `allow_stuck` is set. With `replay_always` every program is rebuilt from its history at every wait.
     """
@@ -50,7 +50,7 @@ class WorkflowEnvironment:
         start: datetime | None = None,
         config: EngineConfig = QUICK,
         org: str = "default",
-        patience_s: float = PATIENCE_S,
+        wait_s: float = WAIT_S,
         allow_stuck: bool = False,
         replay_always: bool = False,
     ) -> None:
@@ -58,7 +58,7 @@ class WorkflowEnvironment:
         if replay_always:
             config = replace(config, worker=replace(config.worker, replay_always=True))
         self._engine = VirtualEngine(url, workflows=workflows, tasks=tasks, config=config, org=org, time=self._time)
-        self._patience_s = patience_s
+        self._wait_s = wait_s
         self._allow_stuck = allow_stuck
         self._looked_at = self._time()
         self._moving = asyncio.Lock()
@@ -67,7 +67,7 @@ class WorkflowEnvironment:
         self._passed_over: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
-        await self._engine.start_up()
+        await self._engine.open()
         return self
 
     async def __aexit__(
@@ -172,7 +172,7 @@ class WorkflowEnvironment:
                     if waiting.done():
                         break
                     due_at = await self._next_due_at()
-                    if due_at is None or time.monotonic() - began > self._patience_s:
+                    if due_at is None or time.monotonic() - began > self._wait_s:
                         raise NeverSettled(await self._why_not(handle, due_at), execution_id=handle.id)
                     await self._jump(due_at, wait_for_bodies)
             except BaseException:
@@ -219,9 +219,9 @@ class WorkflowEnvironment:
                 break
             if due_at > self._time():
                 moved_at = time.monotonic()
-            elif time.monotonic() - moved_at > self._patience_s:
+            elif time.monotonic() - moved_at > self._wait_s:
                 raise NeverSettled(
-                    f"for {self._patience_s} s all that was due at {self.now()} has made more due at the same instant: "
+                    f"for {self._wait_s} s all that was due at {self.now()} has made more due at the same instant: "
                     "is there a loop that sleeps for no time?"
                 )
             await self._jump(due_at, wait_for_bodies)
@@ -244,7 +244,7 @@ class WorkflowEnvironment:
 
     async def _settle(self, wait_for_bodies: bool) -> None:
         """Until nothing moves any more by itself. What is waited for without end is named."""
-        give_up_at = time.monotonic() + self._patience_s
+        give_up_at = time.monotonic() + self._wait_s
         rounds = 0
         while True:
             await self._engine.until_quiet()
@@ -266,7 +266,7 @@ class WorkflowEnvironment:
 
     async def _be_patient(self, rounds: int, give_up_at: float) -> None:
         if time.monotonic() > give_up_at:
-            raise NeverSettled(f"the engine does not come to rest within {self._patience_s} s at {self.now()}")
+            raise NeverSettled(f"the engine does not come to rest within {self._wait_s} s at {self.now()}")
         # Rarely: a database that is busy or full is tried again after a while.
         await asyncio.sleep(0 if rounds < 100 else 0.001)
 
@@ -294,7 +294,7 @@ class WorkflowEnvironment:
             return
         if wait_for_bodies:
             raise BodiesStillRunning(
-                f"still running after {self._patience_s} s: {'; '.join(running.values())}. Let them end, fake them, or "
+                f"still running after {self._wait_s} s: {'; '.join(running.values())}. Let them end, fake them, or "
                 "pass wait_for_bodies=False to let time pass over them",
                 bodies=tuple(running.values()),
             )
@@ -327,6 +327,6 @@ class WorkflowEnvironment:
         if due_at is None:
             return f"{begun} will never end by itself; it waits for: {'; '.join(waits) or 'nothing'}"
         return (
-            f"{begun} has not ended after {self._patience_s} s, at {self.now()}; "
+            f"{begun} has not ended after {self._wait_s} s, at {self.now()}; "
             f"it waits for: {'; '.join(waits) or 'nothing'}"
         )

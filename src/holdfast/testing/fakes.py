@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.errors import InvalidRequest
 from holdfast.frontends.python.definitions import Registry, TaskDefinition, task_definition
 from holdfast.frontends.python.task_context import TaskContext
-from holdfast.model.names import check_name
+from holdfast.model.validation import check_name
 
 UNSET: Any = object()
 MOST_ARGUMENTS = 64

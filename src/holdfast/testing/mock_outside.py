@@ -15,7 +15,7 @@ from holdfast.expressions import compile_filter
 from holdfast.model import commands as c
 from holdfast.model import events as e
 from holdfast.model.shapes import check_value, misfit
-from holdfast.model.values import NULL, Delivery, Failure, Payload, Settlement
+from holdfast.model.values import NULL, DeliveryMode, Failure, Payload, Settlement
 
 
 class Published(msgspec.Struct, kw_only=True):
@@ -186,6 +186,6 @@ def published_by(command: c.Publish, number: int) -> Published:
         key=command.key,
         data=command.data,
         correlation=command.correlation,
-        kept=command.delivery != Delivery.WAITERS,
+        kept=command.delivery != DeliveryMode.WAITERS,
         consume=command.consume or command.correlation is not None,
     )

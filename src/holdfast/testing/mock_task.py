@@ -48,7 +48,7 @@ class MockTaskContext(TaskContext):
             None if details is None else encode(details, field="details"),
             self._note,
             self._make_token,
-            say=self._hear,
+            emit_chunk=self._record_chunk,
             chunk_bytes=Limits().output_chunk_bytes,
         )
         self.emitted: list[Any] = []
@@ -60,7 +60,7 @@ class MockTaskContext(TaskContext):
         if progress is not None:
             self.progress = progress
 
-    def _hear(self, chunk: Payload) -> None:
+    def _record_chunk(self, chunk: Payload) -> None:
         self.emitted.append(decode(chunk, Any, field="chunk"))
 
     def _make_token(self) -> str:

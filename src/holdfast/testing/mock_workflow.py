@@ -22,9 +22,9 @@ from holdfast.frontends.python.failures import failure_of
 from holdfast.frontends.python.program import program_maker
 from holdfast.model import commands as c
 from holdfast.model import events as e
-from holdfast.model.executions import Status
-from holdfast.model.names import check_name
+from holdfast.model.executions import WorkflowStatus
 from holdfast.model.payloads import decode, encode
+from holdfast.model.validation import check_name
 from holdfast.model.values import Failure
 from holdfast.replay.journal import RECORDED_AS
 from holdfast.replay.machine import Machine
@@ -274,7 +274,7 @@ class MockWorkflowContext:
             self._turn(machine)
             while not machine.ended:
                 self._next_event()
-                if machine.has_news:
+                if machine.has_pending_events:
                     self._turn(machine)
             self.unread_signals = [self._signals[seq] for seq in machine.unread()]
         finally:
@@ -543,21 +543,21 @@ class MockWorkflowContext:
         return result_of(Ending(_STATUS[type(last.body)], last), definition.result_type)
 
     def _waits(self) -> str:
-        return "; ".join(_told(wait.kind, wait.name, wait.line) for wait in self._machine.waits()) or "nothing"
+        return "; ".join(_described(wait.kind, wait.name, wait.line) for wait in self._machine.waits()) or "nothing"
 
     def _why_not(self) -> str:
         unfed = f". {'; '.join(self._unfed.values())}" if self._unfed else ""
         return f"the workflow waits for something that was not fed: {self._waits()}{unfed}"
 
 
-def _told(kind: str, name: str, line: str) -> str:
+def _described(kind: str, name: str, line: str) -> str:
     return f"{kind} {name!r}{f' at {line}' if line else ''}"
 
 
-_STATUS: dict[type[Any], Status] = {
-    e.WorkflowCompleted: Status.COMPLETED,
-    e.WorkflowFailed: Status.FAILED,
-    e.WorkflowCancelled: Status.CANCELLED,
+_STATUS: dict[type[Any], WorkflowStatus] = {
+    e.WorkflowCompleted: WorkflowStatus.COMPLETED,
+    e.WorkflowFailed: WorkflowStatus.FAILED,
+    e.WorkflowCancelled: WorkflowStatus.CANCELLED,
 }
 
 _REACT: dict[type[Any], Callable[[MockWorkflowContext, Any], None]] = {

@@ -21,13 +21,13 @@ from holdfast.contract.tasks import StartTask, Tasks
 from holdfast.contract.workers import Heartbeat, ParkTurn, Workers
 from holdfast.engine.facade import LocalEngine
 from holdfast.frontends.python.definitions import Registry, WorkflowDefinition
-from holdfast.services.loops import Service
+from holdfast.services.service import Service
 from holdfast.store.protocol import Store
 from holdfast.testing.fakes import Fake, FakeableRegistry
 from holdfast.testing.inline_store import InlineStore
 from holdfast.testing.virtual_time import VirtualTime
 from holdfast.testing.watched_store import WatchedStore
-from holdfast.worker.host import Host
+from holdfast.worker.runtime import WorkerRuntime
 from holdfast.worker.worker import Worker
 
 LEASE_S = 100 * 366 * 86_400.0
@@ -37,12 +37,12 @@ MEMORY = "sqlite://"
 TEST_SECRET = b"virtual"
 
 
-class VirtualHost(Host):
+class VirtualRuntime(WorkerRuntime):
     """A worker's surroundings in virtual time."""
 
     __slots__ = ("_bodies", "_time")
 
-    BEATS_BY_ITSELF: ClassVar[bool] = False
+    SENDS_HEARTBEATS: ClassVar[bool] = False
 
     def __init__(self, time: VirtualTime, bodies: FakeableRegistry, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -98,14 +98,14 @@ class VirtualEngine(Engine):
             self.config.worker,
             self._time,
             secret=self._secret(),
-            make_host=partial(VirtualHost, self._time, self._bodies),
+            make_host=partial(VirtualRuntime, self._time, self._bodies),
         )
 
     def _secret(self) -> bytes:
         # The same in every run, as ids are.
         return TEST_SECRET if self._url == MEMORY else super()._secret()
 
-    def _begin(self, services: Iterable[Service]) -> None:
+    def _start_services(self, services: Iterable[Service]) -> None:
         """They are told when to look."""
 
     async def shutdown(self) -> None:
@@ -155,8 +155,8 @@ class VirtualEngine(Engine):
         if not self._watched.quiet or self._joining or any(worker.busy for worker in self._workers):
             return False
         return all(
-            session.waiter is not None and not session.waiter.done() and not session.post
-            for session in self._local.desk.sessions.values()
+            session.waiter is not None and not session.waiter.done() and not session.outbox
+            for session in self._local.dispatcher.sessions.values()
         )
 
     def bodies(self) -> list[tuple[str, asyncio.Task[None]]]:

@@ -48,7 +48,7 @@ class WatchedStore:
             return await self._store.history(*args, **options)
         finally:
             self._reads -= 1
-            self._tell()
+            self._notify()
 
     @property
     def handed_in(self) -> int:
@@ -75,9 +75,9 @@ class WatchedStore:
 
     def _note(self, handed_in: int) -> None:
         self._answered = max(self._answered, handed_in)
-        self._tell()
+        self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         if self.quiet:
             waiting, self._waiting = self._waiting, []
             for waiter in waiting:
@@ -91,23 +91,23 @@ class _WatchedSource:
     def __init__(self, store: WatchedStore, source: BatchSource) -> None:
         self._store = store
         self._source = source
-        self._told = 0
+        self._notified = 0
 
     def take(self) -> Batch | None:
         # Before looking: what is handed in later is not answered by this.
         handed_in = self._store.handed_in
         batch = self._source.take()
         # Waking the loop costs a system call: only when there is something to tell.
-        if batch is None and handed_in != self._told:
-            self._told = handed_in
+        if batch is None and handed_in != self._notified:
+            self._notified = handed_in
             self._store.drained(handed_in)
         return batch
 
-    def meanwhile(self, *, writing: bool) -> None:
-        self._source.meanwhile(writing=writing)
+    def writer_idle(self, *, writing: bool) -> None:
+        self._source.writer_idle(writing=writing)
 
-    def went_back(self) -> None:
-        self._source.went_back()
+    def data_loss_detected(self) -> None:
+        self._source.data_loss_detected()
 
     def refuse_late(self, before: float, error: Exception) -> None:
         self._source.refuse_late(before, error)

@@ -26,7 +26,7 @@ AGAIN_S: Final = 0.5
 AttemptKey = tuple[str, int, Token]
 
 
-class _Said:
+class _SentOutput:
     """What one attempt has said and nobody has confirmed."""
 
     __slots__ = ("chunks", "last", "size")
@@ -58,7 +58,7 @@ class Outputs:
         self.wake: Callable[[], None] = lambda: None
         self._limits = limits
         self._lock = threading.Lock()
-        self._said: dict[AttemptKey, _Said] = {}
+        self._sent: dict[AttemptKey, _SentOutput] = {}
         self._due_at: float | None = None
         self._unsent = 0
         self._unsent_bytes = 0
@@ -70,10 +70,10 @@ class Outputs:
     def add(self, work: TaskWork, data: Payload) -> None:
         most = self._limits().chunks
         with self._lock:
-            said = self._said.get(_key(work))
-            if said is None:
-                said = self._said[_key(work)] = _Said(work.output_seq)
-            said.add(data, most)
+            sent = self._sent.get(_key(work))
+            if sent is None:
+                sent = self._sent[_key(work)] = _SentOutput(work.output_seq)
+            sent.add(data, most)
             due_before = self._due_at
             self._unsent += 1
             self._unsent_bytes += len(memoryview(data))
@@ -97,15 +97,15 @@ class Outputs:
         with self._lock:
             self._due_at = None
             self._unsent = self._unsent_bytes = 0
-            return {key: tuple(said.chunks) for key, said in self._said.items() if said.chunks}
+            return {key: tuple(sent.chunks) for key, sent in self._sent.items() if sent.chunks}
 
     def confirm(self, beats: Iterable[TaskBeat]) -> None:
         """The engine has taken these, or wants nothing more of their attempts."""
         with self._lock:
             for beat in beats:
-                said = self._said.get((beat.execution_id, beat.task_no, beat.token)) if beat.output else None
-                if said is not None:
-                    said.confirm(beat.output[-1].seq)
+                sent = self._sent.get((beat.execution_id, beat.task_no, beat.token)) if beat.output else None
+                if sent is not None:
+                    sent.confirm(beat.output[-1].seq)
 
     def send_again(self, beats: Iterable[TaskBeat]) -> None:
         """Nobody has answered."""
@@ -115,11 +115,11 @@ class Outputs:
 
     def finish(self, work: TaskWork) -> tuple[OutputChunk, ...]:
         """What the report of the attempt has to carry. Nothing is kept of it."""
-        if not self._said:
+        if not self._sent:
             return ()
         with self._lock:
-            said = self._said.pop(_key(work), None)
-        return () if said is None else tuple(said.chunks)
+            sent = self._sent.pop(_key(work), None)
+        return () if sent is None else tuple(sent.chunks)
 
 
 def _key(work: TaskWork) -> AttemptKey:

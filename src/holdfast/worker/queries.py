@@ -21,7 +21,7 @@ from holdfast.model.events import HistoryEvent
 from holdfast.model.values import Failure, Payload
 from holdfast.replay.machine import Machine
 from holdfast.replay.views import as_of, is_closed
-from holdfast.worker.host import Host, log
+from holdfast.worker.runtime import WorkerRuntime, log
 
 KEPT = 16
 KEPT_EVENTS = 100_000
@@ -29,11 +29,11 @@ KEPT_EVENTS = 100_000
 
 Key = tuple[str, int, bool]
 """Execution, event, and whether the program is as it was at that event or has seen everything up to it."""
-Look = Callable[[Machine | None], bool]
+QueryCallback = Callable[[Machine | None], bool]
 """Gets a settled program, or None if there is none; answers whether it may live on."""
 
 
-class Questioned(Protocol):
+class QueryableProgram(Protocol):
     """What a program has to offer to be asked."""
 
     spoiled: bool
@@ -44,22 +44,22 @@ class Questioned(Protocol):
 class LiveProgram(Protocol):
     """The runner of an execution."""
 
-    def show(self, last_seq: int, look: Look) -> None: ...
+    def show(self, last_seq: int, callback: QueryCallback) -> None: ...
 
 
 class Watchdog(Protocol):
     """Who notices that a program blocks the worker."""
 
-    def turn_begins(self, work: QueryWork) -> None: ...
+    def turn_started(self, work: QueryWork) -> None: ...
 
-    def turn_ends(self) -> None: ...
+    def turn_ended(self) -> None: ...
 
 
 class QueryRunner:
     """The questions of one worker. `live` finds the runner of an execution."""
 
-    def __init__(self, host: Host, live: Callable[[str], LiveProgram | None], watchdog: Watchdog) -> None:
-        self._host = host
+    def __init__(self, runtime: WorkerRuntime, live: Callable[[str], LiveProgram | None], watchdog: Watchdog) -> None:
+        self._runtime = runtime
         self._live = live
         self._watchdog = watchdog
         self._kept: OrderedDict[Key, tuple[Machine, int]] = OrderedDict()
@@ -67,7 +67,7 @@ class QueryRunner:
         self._answering: set[asyncio.Task[None]] = set()
 
     def start(self, work: QueryWork) -> None:
-        task = self._host.loop.create_task(self._answer(work), name="holdfast-query")
+        task = self._runtime.loop.create_task(self._answer(work), name="holdfast-query")
         self._answering.add(task)
         task.add_done_callback(self._answering.discard)
 
@@ -86,7 +86,7 @@ class QueryRunner:
         except Exception as error:  # noqa: BLE001 - whatever it was, the caller has to know
             answer = AnswerQuery(query_id=work.query_id, failure=_failure_of(error))
         try:
-            await self._host.workers.answer_query(answer)
+            await self._runtime.workers.answer_query(answer)
         except Unavailable as error:
             log.info("the answer to query %s was not delivered: %s", work.query_id, error)
 
@@ -105,21 +105,21 @@ class QueryRunner:
 
     def _query(self, machine: Machine, work: QueryWork) -> Payload:
         with self._watched(work):
-            return cast(Questioned, machine.program).query(work.query_name, work.input, work.has_input)
+            return cast(QueryableProgram, machine.program).query(work.query_name, work.input, work.has_input)
 
     @contextmanager
     def _watched(self, work: QueryWork) -> Iterator[None]:
         """A handler that never ends must not keep the worker's leases alive."""
-        self._watchdog.turn_begins(work)
+        self._watchdog.turn_started(work)
         try:
             yield
         finally:
-            self._watchdog.turn_ends()
+            self._watchdog.turn_ended()
 
     async def _ask_live(self, runner: LiveProgram, work: QueryWork) -> Payload | None:
-        done: asyncio.Future[Payload | None] = self._host.loop.create_future()
+        done: asyncio.Future[Payload | None] = self._runtime.loop.create_future()
 
-        def look(machine: Machine | None) -> bool:
+        def callback(machine: Machine | None) -> bool:
             if machine is None or done.done():
                 if not done.done():
                     done.set_result(None)
@@ -130,7 +130,7 @@ class QueryRunner:
                 done.set_exception(error)
             return not _spoiled(machine)
 
-        runner.show(work.last_seq, look)
+        runner.show(work.last_seq, callback)
         return await done
 
     # --- programs built for a query ---
@@ -143,7 +143,7 @@ class QueryRunner:
                 return kept[0]
             building = self._building.get(key)
             if building is None:
-                building = self._building[key] = self._host.loop.create_task(self._build(key, work))
+                building = self._building[key] = self._runtime.loop.create_task(self._build(key, work))
                 building.add_done_callback(lambda _: self._building.pop(key, None))
             machine = await asyncio.shield(building)
             # Another question may have spoiled it, or pushed it out, since it was built.
@@ -151,12 +151,12 @@ class QueryRunner:
                 return machine
 
     async def _build(self, key: Key, work: QueryWork) -> Machine:
-        history = await self._host.workers.history(self._host.org, work.execution_id)
+        history = await self._runtime.workers.history(self._runtime.org, work.execution_id)
         if not history:
             raise QueryFailed(f"execution {work.execution_id} has no history any more")
-        definition = self._host.registry.workflow(work.kind, work.version)
+        definition = self._runtime.registry.workflow(work.kind, work.version)
         assert definition is not None, "the engine asks workers that know the kind"
-        maker = program_maker(definition, self._host.org, work.execution_id, token_key=self._host.token_key)
+        maker = program_maker(definition, self._runtime.org, work.execution_id, token_key=self._runtime.token_key)
         machine = Machine(maker)
         try:
             with self._watched(work):
@@ -199,7 +199,7 @@ def _recreate(machine: Machine, history: list[HistoryEvent], seq: int | None) ->
         machine.replay(history if seq is None else as_of(history, seq))
     except ProgramError as error:
         raise QueryFailed(f"the program can't be recreated: {error}", error_type=type(error).__name__) from error
-    if seq is not None or is_closed(history) or not machine.has_news:
+    if seq is not None or is_closed(history) or not machine.has_pending_events:
         return
     seen = machine.up_to
     try:
@@ -212,7 +212,7 @@ def _recreate(machine: Machine, history: list[HistoryEvent], seq: int | None) ->
 
 
 def _spoiled(machine: Machine) -> bool:
-    return not machine.dead and cast(Questioned, machine.program).spoiled
+    return not machine.dead and cast(QueryableProgram, machine.program).spoiled
 
 
 def _failure_of(error: Exception) -> Failure:

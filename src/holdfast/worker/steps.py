@@ -15,7 +15,7 @@ from holdfast.model.values import Failure, Payload
 from holdfast.replay.program import StepRequest
 from holdfast.telemetry.logs import RUNNING
 from holdfast.telemetry.traces import Attributes, Tracing
-from holdfast.worker.host import Host
+from holdfast.worker.runtime import WorkerRuntime
 
 
 class Owner(Protocol):
@@ -36,15 +36,15 @@ class Owner(Protocol):
 class RunningStep:
     """One step in this process. `request` is renewed when the program was replayed and asks for the same step again."""
 
-    __slots__ = ("_attempt", "_host", "_owner", "_stopped", "_task", "request")
+    __slots__ = ("_attempt", "_owner", "_runtime", "_stopped", "_task", "request")
 
-    def __init__(self, host: Host, owner: Owner, request: StepRequest) -> None:
-        self._host = host
+    def __init__(self, runtime: WorkerRuntime, owner: Owner, request: StepRequest) -> None:
+        self._runtime = runtime
         self._owner = owner
         self._attempt = 1
         self.request = request
         self._stopped = False
-        self._task = host.loop.create_task(self._run(), context=host.context.copy())
+        self._task = runtime.loop.create_task(self._run(), context=runtime.context.copy())
 
     @property
     def job(self) -> asyncio.Task[None]:
@@ -57,19 +57,19 @@ class RunningStep:
     def log_fields(self) -> dict[str, Any]:
         """What a record that the body logs is about."""
         return {
-            "org": self._host.org,
+            "org": self._runtime.org,
             "workflow_execution_id": self._owner.id,
             "workflow_id": self._owner.workflow_id,
             "workflow_kind": self._owner.kind,
             "step": self.request.name,
             "attempt": self._attempt,
-            "session": self._host.session,
+            "session": self._runtime.session,
         }
 
     def _traced(self, fn: Callable[..., Any], tracing: Tracing) -> Callable[..., Any]:
         owner, request = self._owner, self.request
         named: Attributes = {
-            "holdfast.org": self._host.org,
+            "holdfast.org": self._runtime.org,
             "holdfast.workflow_id": owner.workflow_id,
             "holdfast.workflow_kind": owner.kind,
             "holdfast.step": request.name,
@@ -77,19 +77,19 @@ class RunningStep:
         return tracing.step(fn, owner.id, request.step_no, named)
 
     async def _run(self) -> None:
-        host, request = self._host, self.request
+        runtime, request = self._runtime, self.request
         fn, args = request.run
-        fn = host.step_body(fn)
-        if host.tracing is not None:
-            fn = self._traced(fn, host.tracing)
+        fn = runtime.step_body(fn)
+        if runtime.tracing is not None:
+            fn = self._traced(fn, runtime.tracing)
         RUNNING.set(self)
-        started_at = host.now()
+        started_at = runtime.now()
         attempt = 1
         while True:
             failure, again = None, False
             try:
                 result = encode(
-                    await fn(*args) if is_async(fn) else await call_plain(host, fn, args),
+                    await fn(*args) if is_async(fn) else await call_plain(runtime, fn, args),
                     field=f"result of step {request.name}",
                 )
             except HoldfastError as error:
@@ -97,7 +97,7 @@ class RunningStep:
                 failure = failure_of(error)
             except BaseException as error:
                 # Also CancelledError or SystemExit of its own making; but not when it was us, or the end of the loop.
-                if self._stopped or host.loop.is_closed():
+                if self._stopped or runtime.loop.is_closed():
                     raise
                 failure = failure_of(error)
                 again = request.retry.allows(failure, attempt)
@@ -110,7 +110,7 @@ class RunningStep:
                 RUNNING.set(None)
                 self._failed(attempt, started_at, failure)
                 return
-            await host.sleep(request.retry.delay_s(attempt, request.name))
+            await runtime.sleep(request.retry.delay_s(attempt, request.name))
             attempt += 1
             self._attempt = attempt
 
@@ -125,7 +125,7 @@ class RunningStep:
                 result=result,
                 attempts=attempts,
                 started_at=started_at,
-                finished_at=self._host.now(),
+                finished_at=self._runtime.now(),
                 line=request.line,
             ),
         )
@@ -141,7 +141,7 @@ class RunningStep:
                 failure=failure,
                 attempts=attempts,
                 started_at=started_at,
-                finished_at=self._host.now(),
+                finished_at=self._runtime.now(),
                 line=request.line,
             ),
         )
@@ -153,7 +153,7 @@ def is_async(fn: Callable[..., Any]) -> bool:
     return bool(code.co_flags & CO_COROUTINE) if code is not None else iscoroutinefunction(fn)
 
 
-async def call_plain(host: Host, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+async def call_plain(runtime: WorkerRuntime, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     """Call a `def` in a thread. It (or a partial, or a callable object) may hand back a coroutine of its own."""
-    result = await host.threads.call(host.loop, fn, args)
+    result = await runtime.threads.call(runtime.loop, fn, args)
     return await result if asyncio.iscoroutine(result) else result

@@ -31,14 +31,14 @@ from holdfast.model.tokens import task_token, token_hash
 from holdfast.model.values import MICRO, Failure, Payload, Token
 from holdfast.telemetry.logs import RUNNING
 from holdfast.telemetry.traces import Attributes
-from holdfast.worker.host import Host, log
 from holdfast.worker.output import Outputs
+from holdfast.worker.runtime import WorkerRuntime, log
 from holdfast.worker.steps import call_plain
 
 RETRY_S = 0.2
 PROGRESS_S = 1.0
 """How soon a new progress is passed on, for people who watch it."""
-LAST_WORDS_S = 2.0
+FINAL_FLUSH_S = 2.0
 
 Report = CompleteTask | DeferTask | FailTask
 
@@ -49,10 +49,10 @@ class RunningTask:
 
     __slots__ = ("_org", "_runner", "_session", "begun", "context", "job", "stopped", "work")
 
-    def __init__(self, runner: TaskRunner, work: TaskWork, host: Host) -> None:
+    def __init__(self, runner: TaskRunner, work: TaskWork, runtime: WorkerRuntime) -> None:
         self._runner = runner
-        self._org = host.org
-        self._session = host.session
+        self._org = runtime.org
+        self._session = runtime.session
         self.work = work
         self.begun = self.stopped = False
         self.context: TaskContext
@@ -88,7 +88,7 @@ class RunningTask:
     def issue_token(self) -> str:
         return self._runner.issue_token(self.work)
 
-    def say(self, chunk: Payload) -> None:
+    def emit_chunk(self, chunk: Payload) -> None:
         self._runner.note_output(self, chunk)
 
     def cancel(self, reason: str) -> None:
@@ -103,14 +103,14 @@ class RunningTask:
 class TaskRunner:
     """All task attempts of one worker."""
 
-    def __init__(self, host: Host) -> None:
-        self._host = host
+    def __init__(self, runtime: WorkerRuntime) -> None:
+        self._runtime = runtime
         self.on_heartbeat_limit: Callable[[], None] = lambda: None
         self._running: dict[tuple[str, int], RunningTask] = {}
         self._beats: dict[tuple[str, int], TaskBeat] = {}
         self._beats_lock = threading.Lock()
         self._progress_at: float | None = None
-        self._outputs = Outputs(host.workers.output_limits)
+        self._outputs = Outputs(runtime.workers.output_limits)
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -123,21 +123,23 @@ class TaskRunner:
         return list(self._running.values())
 
     def start(self, work: TaskWork) -> None:
-        running = RunningTask(self, work, self._host)
+        running = RunningTask(self, work, self._runtime)
         running.context = TaskContext(
             running.info,
             work.details,
             running.beat,
             running.issue_token,
-            say=running.say,
+            emit_chunk=running.emit_chunk,
             chunk_bytes=self._outputs.chunk_bytes,
         )
         self._running[work.execution_id, work.task_no] = running
         self._idle.clear()
         if work.timeouts.heartbeat_s is not None:
             self.on_heartbeat_limit()
-        host = self._host
-        running.job = host.loop.create_task(self._run(running), name=f"task {work.kind}", context=host.context.copy())
+        runtime = self._runtime
+        running.job = runtime.loop.create_task(
+            self._run(running), name=f"task {work.kind}", context=runtime.context.copy()
+        )
 
     def stop(self, stop: TaskStop) -> None:
         """The attempt no longer counts: cancel an async body, flag a body in a thread."""
@@ -170,19 +172,21 @@ class TaskRunner:
         left = tuple(self._running.values())
         for running in left:
             running.cancel("shutdown")
-        await self._pass_on_last_words()
+        await self._flush_output()
         tokens = tuple((running.work.execution_id, running.work.task_no, running.work.token) for running in left)
-        await self._host.workers.release(ReleaseWork(org=self._host.org, session=self._host.session, tasks=tokens))
+        await self._runtime.workers.release(
+            ReleaseWork(org=self._runtime.org, session=self._runtime.session, tasks=tokens)
+        )
         await asyncio.gather(*(running.job for running in left), return_exceptions=True)
 
-    async def _pass_on_last_words(self) -> None:
+    async def _flush_output(self) -> None:
         """What was said by attempts that will not report. They go, whether or not it is taken."""
-        host = self._host
+        runtime = self._runtime
         beats = self.take_beats()
         if any(beat.output for beat in beats):
-            request = Heartbeat(org=host.org, session=host.session, lease_s=host.config.lease_s, tasks=beats)
+            request = Heartbeat(org=runtime.org, session=runtime.session, lease_s=runtime.config.lease_s, tasks=beats)
             try:
-                await asyncio.wait_for(asyncio.wrap_future(host.workers.heartbeat(request)), LAST_WORDS_S)
+                await asyncio.wait_for(asyncio.wrap_future(runtime.workers.heartbeat(request)), FINAL_FLUSH_S)
             except (TimeoutError, HoldfastError) as error:
                 log.info("the last output of interrupted tasks was not recorded: %r", error)
 
@@ -225,12 +229,12 @@ class TaskRunner:
         with self._beats_lock:
             beats, self._beats = self._beats, {}
             self._progress_at = None
-        said = self._outputs.take()
+        sent = self._outputs.take()
         taken = []
         for beat in beats.values():
-            output = said.pop((beat.execution_id, beat.task_no, beat.token), ())
+            output = sent.pop((beat.execution_id, beat.task_no, beat.token), ())
             taken.append(replace(beat, output=output) if output else beat)
-        for (execution_id, task_no, token), output in said.items():
+        for (execution_id, task_no, token), output in sent.items():
             taken.append(TaskBeat(execution_id=execution_id, task_no=task_no, token=token, output=output))
         return tuple(taken)
 
@@ -241,11 +245,11 @@ class TaskRunner:
     def send_again(self, beats: tuple[TaskBeat, ...]) -> None:
         self._outputs.send_again(beats)
 
-    def on_said(self, wake: Callable[[], None]) -> None:
+    def on_output(self, wake: Callable[[], None]) -> None:
         """Whom to tell that somebody has something to say."""
         self._outputs.wake = wake
 
-    def said_in_s(self) -> float | None:
+    def output_due_in_s(self) -> float | None:
         """How soon something is to be passed on that somebody may be watching; None while there is nothing."""
         output_s, progress_at = self._outputs.due_in_s(), self._progress_at
         progress_s = None if progress_at is None else progress_at - time.monotonic()
@@ -262,19 +266,19 @@ class TaskRunner:
         """From any thread. The engine is told at once: whoever gets the token may be faster than the body. A body in a
         thread waits until it is recorded; on the event loop that can't be waited for, but what this process asks the
         engine for afterwards comes after it."""
-        host = self._host
-        key = host.token_key(work.execution_id)
-        token = task_token(key, host.org, work.execution_id, work.task_no, work.token.epoch)
-        issued = host.workers.issue_task_token(
+        runtime = self._runtime
+        key = runtime.token_key(work.execution_id)
+        token = task_token(key, runtime.org, work.execution_id, work.task_no, work.token.epoch)
+        issued = runtime.workers.issue_task_token(
             IssueTaskToken(
-                org=host.org,
+                org=runtime.org,
                 execution_id=work.execution_id,
                 task_no=work.task_no,
                 token=work.token,
                 token_hash=token_hash(token),
             )
         )
-        if not _runs_on(host.loop):
+        if not _runs_on(runtime.loop):
             issued.result()
         return token
 
@@ -286,8 +290,8 @@ class TaskRunner:
                 type(returned).__name__,
             )
         return DeferTask(
-            org=self._host.org,
-            session=self._host.session,
+            org=self._runtime.org,
+            session=self._runtime.session,
             execution_id=work.execution_id,
             task_no=work.task_no,
             token=work.token,
@@ -324,7 +328,7 @@ class TaskRunner:
 
     async def _attempt(self, running: RunningTask) -> Report:
         work = running.work
-        definition = self._host.registry.task(work.kind)
+        definition = self._runtime.registry.task(work.kind)
         if definition is None:
             unknown = UnknownTaskKind(f"this worker does not know task kind {work.kind!r}: pass it in tasks=[...]")
             return self._failure(work, failure_of(unknown))
@@ -338,12 +342,12 @@ class TaskRunner:
             return self._failure(work, _final(failure_of(error)))
         except BaseException as error:
             # Also CancelledError or SystemExit of its own making; but not when it was us, or the end of the loop.
-            if running.stopped or self._host.loop.is_closed():
+            if running.stopped or self._runtime.loop.is_closed():
                 raise
             return self._failure(work, failure_of(error))
         return CompleteTask(
-            org=self._host.org,
-            session=self._host.session,
+            org=self._runtime.org,
+            session=self._runtime.session,
             execution_id=work.execution_id,
             task_no=work.task_no,
             token=work.token,
@@ -360,17 +364,17 @@ class TaskRunner:
         if definition.wants_context:
             arguments.insert(0, running.context)
         fn, work = definition.fn, running.work
-        if self._host.tracing is not None:
-            named: Attributes = {"holdfast.org": self._host.org, "holdfast.task": work.kind}
-            fn = self._host.tracing.task(fn, work.execution_id, work.task_no, work.token.epoch, named)
+        if self._runtime.tracing is not None:
+            named: Attributes = {"holdfast.org": self._runtime.org, "holdfast.task": work.kind}
+            fn = self._runtime.tracing.task(fn, work.execution_id, work.task_no, work.token.epoch, named)
         if definition.is_async:
             return await fn(*arguments)
-        return await call_plain(self._host, fn, tuple(arguments))
+        return await call_plain(self._runtime, fn, tuple(arguments))
 
     def _failure(self, work: TaskWork, failure: Failure) -> FailTask:
         return FailTask(
-            org=self._host.org,
-            session=self._host.session,
+            org=self._runtime.org,
+            session=self._runtime.session,
             execution_id=work.execution_id,
             task_no=work.task_no,
             token=work.token,
@@ -386,7 +390,7 @@ class TaskRunner:
 
     async def _report(self, report: Report) -> None:
         """Report until it is taken; work that is done must not be lost to a busy database."""
-        workers = self._host.workers
+        workers = self._runtime.workers
         while True:
             try:
                 match report:
@@ -399,7 +403,7 @@ class TaskRunner:
             except StaleAttempt as stale:
                 log.info("%s", stale)
             except NOT_NOW as error:
-                if self._host.draining:
+                if self._runtime.draining:
                     # Handed back already, or lost with its lease: the attempt is made again.
                     log.info(
                         "nobody took the report on task %d of execution %s: %s",

@@ -13,7 +13,7 @@ from typing import Any
 Job = Callable[[], None]
 
 
-class BodyThreads:
+class TaskThreads:
     """At most `limit` threads, made when they are needed, fed from one queue."""
 
     def __init__(self, limit: int) -> None:

@@ -18,7 +18,15 @@ from typing import Any
 
 from msgspec import structs
 
-from holdfast.contract.workers import CompleteTurn, News, ParkTurn, ReleaseWork, TurnAnswer, TurnVerdict, TurnWork
+from holdfast.contract.workers import (
+    CompleteTurn,
+    ParkTurn,
+    PendingEvents,
+    ReleaseWork,
+    TurnAnswer,
+    TurnVerdict,
+    TurnWork,
+)
 from holdfast.errors import (
     NOT_NOW,
     DeterminismError,
@@ -35,25 +43,25 @@ from holdfast.model.executions import StuckReason
 from holdfast.model.values import Token
 from holdfast.replay.machine import Machine
 from holdfast.replay.program import StepRequest
-from holdfast.worker.host import Host, ProgramMaker, log
-from holdfast.worker.queries import Look
+from holdfast.worker.queries import QueryCallback
+from holdfast.worker.runtime import ProgramMaker, WorkerRuntime, log
 from holdfast.worker.steps import RunningStep
 
 RETRY_S = 0.2
 NO_TOKEN = Token(0, 0)
 RECORDED = TurnVerdict.RECORDED
-LOOK_ROUNDS = 3
+QUERY_ROUNDS = 3
 
 
-class Looker:
+class PendingQuery:
     """Somebody who wants to look at the program when it has seen event `last_seq`; how many commits he waits for."""
 
-    __slots__ = ("last_seq", "look", "rounds")
+    __slots__ = ("callback", "last_seq", "rounds")
 
-    def __init__(self, last_seq: int, look: Look) -> None:
+    def __init__(self, last_seq: int, callback: QueryCallback) -> None:
         self.last_seq = last_seq
-        self.look = look
-        self.rounds = LOOK_ROUNDS
+        self.callback = callback
+        self.rounds = QUERY_ROUNDS
 
 
 class ExecutionRunner:
@@ -61,17 +69,17 @@ class ExecutionRunner:
 
     __slots__ = (
         "_busy",
-        "_host",
         "_late",
         "_late_seq",
-        "_lookers",
         "_machine",
         "_make",
         "_next",
         "_outcomes",
+        "_pending_queries",
         "_refused",
         "_request",
         "_running",
+        "_runtime",
         "_scheduled_at",
         "_token",
         "_unrecorded",
@@ -83,8 +91,8 @@ class ExecutionRunner:
         "workflow_id",
     )
 
-    def __init__(self, host: Host, execution_id: str, make: ProgramMaker, build: str) -> None:
-        self._host = host
+    def __init__(self, runtime: WorkerRuntime, execution_id: str, make: ProgramMaker, build: str) -> None:
+        self._runtime = runtime
         self._make = make
         self.id = execution_id
         self.workflow_id = ""
@@ -104,7 +112,7 @@ class ExecutionRunner:
         self._refused: tuple[tuple[int, str], ...] = ()
         self._running: dict[int, RunningStep] = {}
         self._scheduled_at = 0
-        self._lookers: tuple[Looker, ...] = ()
+        self._pending_queries: tuple[PendingQuery, ...] = ()
 
     @property
     def idle(self) -> bool:
@@ -134,13 +142,13 @@ class ExecutionRunner:
         self.workflow_id, self.kind = work.workflow_id, work.kind
         if not self.held:
             self.held = True
-            self._host.held += 1
+            self._runtime.held += 1
         self._scheduled_at = work.scheduled_at
         self._take_in(work.events, work.last_seq)
 
-    def news(self, news: News) -> None:
+    def pending_events(self, pending_events: PendingEvents) -> None:
         if self.held:
-            self._take_in(news.events, news.last_seq)
+            self._take_in(pending_events.events, pending_events.last_seq)
 
     def lost(self, epoch: int) -> None:
         """The lease is over, by somebody else's doing."""
@@ -157,12 +165,12 @@ class ExecutionRunner:
             self._running.clear()
         self._outcomes = []
         if self._next is None:
-            self._host.gone(self.id)
+            self._runtime.on_closed(self.id)
 
     def _free(self) -> None:
         if self.held:
             self.held = False
-            self._host.gave_back()
+            self._runtime.turn_released()
 
     def evict(self) -> None:
         """Free the memory of an idle program."""
@@ -202,33 +210,33 @@ class ExecutionRunner:
 
     # --- looking at the program ---
 
-    def show(self, last_seq: int, look: Look) -> None:
-        """Let `look` see the program when all it has done is recorded and it has seen `last_seq`; None if that does not
-        come about here, or not soon."""
-        self._lookers = (*self._lookers, Looker(last_seq, look))
+    def show(self, last_seq: int, callback: QueryCallback) -> None:
+        """Let `callback` see the program when all it has done is recorded and it has seen `last_seq`; None if that does
+        not come about here, or not soon."""
+        self._pending_queries = (*self._pending_queries, PendingQuery(last_seq, callback))
         if not self._busy:
-            self._let_look()
-            self._turn_away()
+            self._serve_queries()
+            self._fail_queries()
 
-    def _let_look(self) -> None:
+    def _serve_queries(self) -> None:
         """Nothing is in flight: those may look who need not wait for more."""
-        lookers, self._lookers = self._lookers, ()
-        for looker in lookers:
+        queries, self._pending_queries = self._pending_queries, ()
+        for query in queries:
             machine = self._machine
-            if machine is None or machine.has_news or machine.ended or self.known < looker.last_seq:
-                looker.rounds -= 1
-                if looker.rounds:
-                    self._lookers = (*self._lookers, looker)
+            if machine is None or machine.has_pending_events or machine.ended or self.known < query.last_seq:
+                query.rounds -= 1
+                if query.rounds:
+                    self._pending_queries = (*self._pending_queries, query)
                 else:
-                    looker.look(None)
-            elif not looker.look(machine):
+                    query.callback(None)
+            elif not query.callback(machine):
                 self._rebuild()
 
-    def _turn_away(self) -> None:
+    def _fail_queries(self) -> None:
         """Nothing will come that is worth waiting for."""
-        lookers, self._lookers = self._lookers, ()
-        for looker in lookers:
-            looker.look(None)
+        queries, self._pending_queries = self._pending_queries, ()
+        for query in queries:
+            query.callback(None)
 
     def _rebuild(self) -> None:
         """The live program is not what its history says any more."""
@@ -253,12 +261,12 @@ class ExecutionRunner:
         if machine is None or self._busy or not self.held:
             return
         asks = False
-        if machine.news:
-            turn = self._run_turn(machine, self._host.now())
+        if machine.pending_events:
+            turn = self._run_turn(machine, self._runtime.now())
             # Those before it have no commands: they would have been recorded.
             asks = bool(turn.commands)
             self._unrecorded.append(turn)
-            if self._host.draining and machine.wants_steps() and not machine.ended:
+            if self._runtime.draining and machine.wants_steps() and not machine.ended:
                 self._give_back()
                 return
             if not machine.ended and not (asks and _promises(turn)):
@@ -294,7 +302,7 @@ class ExecutionRunner:
                     running.request = request
                     continue
                 running.cancel()
-            self._running[request.step_no] = RunningStep(self._host, self, request)
+            self._running[request.step_no] = RunningStep(self._runtime, self, request)
 
     def _already_ran(self, request: StepRequest) -> bool:
         """A rebuilt program asks again for a step whose outcome is at hand, not yet recorded."""
@@ -335,11 +343,11 @@ class ExecutionRunner:
             ahead = self._run_ahead(machine, turns, steps)
         quiet = not (self._running or machine.ended or machine.wants_steps())
         request = CompleteTurn(
-            org=self._host.org,
+            org=self._runtime.org,
             execution_id=self.id,
             token=self._token,
             base_seq=base,
-            worker=self._host.session,
+            worker=self._runtime.session,
             turns=turns,
             steps=steps,
             after_steps=ahead,
@@ -364,7 +372,7 @@ class ExecutionRunner:
     def _send(self, request: CompleteTurn) -> None:
         self._busy = True
         self._request = request
-        asked = self._host.workers.complete_turn(request)
+        asked = self._runtime.workers.complete_turn(request)
         answer = asked if isinstance(asked, asyncio.Future) else asyncio.ensure_future(asked)
         answer.add_done_callback(self._answered)
 
@@ -383,9 +391,9 @@ class ExecutionRunner:
         if self._next is not None:
             self._take_next()
         if not self.held:
-            self._host.rested()
-        if self._lookers and not self._busy:
-            self._turn_away()
+            self._runtime.on_idle()
+        if self._pending_queries and not self._busy:
+            self._fail_queries()
 
     def _take_next(self) -> None:
         """A lease that arrived while something was in flight."""
@@ -403,10 +411,10 @@ class ExecutionRunner:
         elif isinstance(error, InvalidRequest) and error.details.get("field") == "base_seq":
             log.warning("the history of execution %s is shorter than it was: %s", self.id, error)
             self._give_back()
-        elif isinstance(error, NOT_NOW) and not self._host.draining:
+        elif isinstance(error, NOT_NOW) and not self._runtime.draining:
             self._busy = True
-            self._host.loop.call_later(RETRY_S, self._send, request)
-            self._turn_away()
+            self._runtime.loop.call_later(RETRY_S, self._send, request)
+            self._fail_queries()
         elif isinstance(error, NOT_NOW):
             self.drop()
         else:
@@ -416,7 +424,7 @@ class ExecutionRunner:
     def _recorded(self, request: CompleteTurn, answer: TurnAnswer) -> None:
         if answer.closed:
             self.drop()
-        elif answer.verdict is not RECORDED or self._host.replay_always:
+        elif answer.verdict is not RECORDED or self._runtime.replay_always:
             self._discard()
             if answer.released:
                 self._free()
@@ -429,7 +437,7 @@ class ExecutionRunner:
             elif ahead is not None and not ahead.commands:
                 self._unrecorded.append(ahead)
             self._number_rows(request, answer)
-            warn_at = self._host.config.history_warning_events
+            warn_at = self._runtime.config.history_warning_events
             if request.base_seq < warn_at <= self.known:
                 log.warning(
                     "execution %s has a history of %d events: rebuilding it takes longer and longer",
@@ -458,19 +466,19 @@ class ExecutionRunner:
             if not self._absorb(sorted(late, key=_seq), self._late_seq) and self.held:
                 self._in_background(self._load())
                 return
-        if self._lookers:
-            self._let_look()
+        if self._pending_queries:
+            self._serve_queries()
         self._after_commit()
 
     def _after_commit(self) -> None:
         machine = self._machine
         if machine is None or not self.held:
             return
-        if self._host.draining and not self._running and not self._outcomes:
+        if self._runtime.draining and not self._running and not self._outcomes:
             self._give_back()
             return
         # With news the turn comes first: the outcome of a step may be among them.
-        if not machine.news:
+        if not machine.pending_events:
             self._start_steps(machine)
         self._advance()
 
@@ -478,7 +486,7 @@ class ExecutionRunner:
 
     def _in_background(self, work: Any) -> None:
         self._busy = True
-        task = self._host.loop.create_task(work)
+        task = self._runtime.loop.create_task(work)
         task.add_done_callback(self._background_done)
 
     def _background_done(self, task: asyncio.Task[None]) -> None:
@@ -493,13 +501,13 @@ class ExecutionRunner:
                 self._park(StuckReason(code="internal_error", message=f"its history could not be read: {error!r}"))
         self._take_next()
         if not self._busy:
-            self._turn_away()
+            self._fail_queries()
 
     async def _load(self) -> None:
         """Read what is missing of the history: all of it for a program that has to be rebuilt."""
         while True:
             try:
-                events = await self._host.workers.history(self._host.org, self.id, self.known)
+                events = await self._runtime.workers.history(self._runtime.org, self.id, self.known)
                 break
             except EngineStopped:
                 raise
@@ -533,24 +541,24 @@ class ExecutionRunner:
         whole = StuckReason(
             code=reason.code,
             message=reason.message,
-            at=self._host.now(),
+            at=self._runtime.now(),
             event_seq=reason.event_seq,
             recorded=reason.recorded,
             attempted=reason.attempted,
             recorded_line=reason.recorded_line,
             attempted_line=reason.attempted_line,
-            worker=self._host.session,
+            worker=self._runtime.session,
             build=self.build,
         )
-        request = ParkTurn(org=self._host.org, execution_id=self.id, token=self._token, reason=whole)
-        parked = asyncio.ensure_future(self._host.workers.park_turn(request))
+        request = ParkTurn(org=self._runtime.org, execution_id=self.id, token=self._token, reason=whole)
+        parked = asyncio.ensure_future(self._runtime.workers.park_turn(request))
         parked.add_done_callback(_log_failure)
         self.drop()
 
     def _give_back(self) -> None:
         """Shutting down: let another worker go on from here."""
-        request = ReleaseWork(org=self._host.org, session=self._host.session, turns=((self.id, self._token),))
-        asyncio.ensure_future(self._host.workers.release(request)).add_done_callback(_log_failure)
+        request = ReleaseWork(org=self._runtime.org, session=self._runtime.session, turns=((self.id, self._token),))
+        asyncio.ensure_future(self._runtime.workers.release(request)).add_done_callback(_log_failure)
         self.drop()
 
 

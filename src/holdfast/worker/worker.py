@@ -16,7 +16,7 @@ from holdfast.config import WorkerConfig
 from holdfast.contract.workers import (
     ExecutionEnded,
     LostTurn,
-    News,
+    PendingEvents,
     QueryWork,
     RegisterWorker,
     TaskBeat,
@@ -31,11 +31,11 @@ from holdfast.errors import NOT_NOW, EngineStopped, SessionLost
 from holdfast.frontends.python.definitions import Registry
 from holdfast.frontends.python.program import program_maker
 from holdfast.telemetry.traces import Tracing
-from holdfast.worker.heartbeats import Pulse
-from holdfast.worker.host import Host, log
+from holdfast.worker.heartbeats import Heartbeater
 from holdfast.worker.queries import QueryRunner
+from holdfast.worker.runtime import WorkerRuntime, log
 from holdfast.worker.tasks import TaskRunner
-from holdfast.worker.threads import BodyThreads
+from holdfast.worker.threads import TaskThreads
 from holdfast.worker.turns import ExecutionRunner
 
 REOPEN_S = 0.5
@@ -53,9 +53,9 @@ class Worker:
         now: Callable[[], int],
         *,
         secret: bytes,
-        make_host: Callable[..., Host] = Host,
+        make_host: Callable[..., WorkerRuntime] = WorkerRuntime,
     ) -> None:
-        self._host = make_host(workers, org, registry, config, now, secret=secret)
+        self._runtime = make_host(workers, org, registry, config, now, secret=secret)
         self._runners: OrderedDict[str, ExecutionRunner] = OrderedDict()
         self._poller: asyncio.Task[None] | None = None
         self._reopening: asyncio.Task[None] | None = None
@@ -63,7 +63,7 @@ class Worker:
 
     @property
     def session(self) -> str:
-        return self._host.session
+        return self._runtime.session
 
     @property
     def cached(self) -> int:
@@ -73,7 +73,7 @@ class Worker:
     @property
     def held(self) -> int:
         """How many executions are leased to it."""
-        return self._host.held
+        return self._runtime.held
 
     @property
     def running(self) -> int:
@@ -83,7 +83,7 @@ class Worker:
     @property
     def busy(self) -> bool:
         """Whether a commit, a read or a new session is under way. Bodies that run do not count."""
-        return any(runner.busy for runner in self._runners.values()) or not self._host.session
+        return any(runner.busy for runner in self._runners.values()) or not self._runtime.session
 
     def bodies(self) -> list[tuple[str, asyncio.Task[None]]]:
         """The steps and tasks that run here: in words, and what ends with them."""
@@ -108,54 +108,54 @@ class Worker:
 
     def trace(self, tracing: Tracing) -> None:
         """Make spans around the bodies of tasks and steps."""
-        self._host.tracing = tracing
+        self._runtime.tracing = tracing
 
     async def start(self) -> None:
-        host = self._host
-        host.loop = asyncio.get_running_loop()
-        host.context = copy_context()
-        host.rested = self._evict
-        host.gone = self._forget
-        host.threads = BodyThreads(host.config.task_threads)
-        self._tasks = TaskRunner(host)
-        self._pulse = Pulse(host, self._tasks, self._session_lost, self._tasks.stop_stale)
-        self._queries = QueryRunner(host, self._runners.get, self._pulse)
+        runtime = self._runtime
+        runtime.loop = asyncio.get_running_loop()
+        runtime.context = copy_context()
+        runtime.on_idle = self._evict
+        runtime.on_closed = self._forget
+        runtime.threads = TaskThreads(runtime.config.task_threads)
+        self._tasks = TaskRunner(runtime)
+        self._heartbeater = Heartbeater(runtime, self._tasks, self._session_lost, self._tasks.stop_stale)
+        self._queries = QueryRunner(runtime, self._runners.get, self._heartbeater)
         await self._open_session()
-        self._pulse.start()
+        self._heartbeater.start()
 
     async def _open_session(self) -> None:
-        host = self._host
+        runtime = self._runtime
         # Random, never the host's name: a restarted process must not be taken for the one before it.
-        host.session = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(6)}"
+        runtime.session = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(6)}"
         self._opening = True
         try:
-            await host.workers.register(
+            await runtime.workers.register(
                 RegisterWorker(
-                    org=host.org,
-                    session=host.session,
+                    org=runtime.org,
+                    session=runtime.session,
                     host=socket.gethostname(),
                     pid=os.getpid(),
-                    queues=host.config.queues,
-                    builds=host.registry.builds,
-                    task_kinds=tuple(found.kind for found in host.registry.tasks),
-                    triggers=_triggers(host),
-                    turn_slots=host.config.turn_slots,
-                    task_slots=host.config.task_slots,
-                    lease_s=host.config.lease_s,
+                    queues=runtime.config.queues,
+                    builds=runtime.registry.builds,
+                    task_kinds=tuple(found.kind for found in runtime.registry.tasks),
+                    triggers=_triggers(runtime),
+                    turn_slots=runtime.config.turn_slots,
+                    task_slots=runtime.config.task_slots,
+                    lease_s=runtime.config.lease_s,
                 )
             )
         finally:
             self._opening = False
-        self._poller = host.loop.create_task(self._poll(host.session), name="holdfast-worker")
+        self._poller = runtime.loop.create_task(self._poll(runtime.session), name="holdfast-worker")
 
     async def _poll(self, session: str) -> None:
         try:
-            while session == self._host.session:
-                works = await self._host.workers.poll(session)
+            while session == self._runtime.session:
+                works = await self._runtime.workers.poll(session)
                 for work in works:
-                    self._pulse.turn_begins(work)
+                    self._heartbeater.turn_started(work)
                     self._take(work)
-                self._pulse.turn_ends()
+                self._heartbeater.turn_ended()
         except EngineStopped:
             return
         except SessionLost:
@@ -165,10 +165,10 @@ class Worker:
         match work:
             case TurnWork():
                 self._runner(work).work(work)
-            case News():
+            case PendingEvents():
                 runner = self._runners.get(work.execution_id)
                 if runner is not None:
-                    runner.news(work)
+                    runner.pending_events(work)
             case TaskWork():
                 self._tasks.start(work)
             case TaskStop():
@@ -187,24 +187,24 @@ class Worker:
         if runner is not None:
             self._runners.move_to_end(work.execution_id)
             return runner
-        definition = self._host.registry.workflow(work.kind, work.version)
+        definition = self._runtime.registry.workflow(work.kind, work.version)
         assert definition is not None, "the engine hands out known kinds only"
         maker = program_maker(
             definition,
-            self._host.org,
+            self._runtime.org,
             work.execution_id,
-            propagate_child_failures=self._host.config.propagate_child_failures,
-            token_key=self._host.token_key,
+            propagate_child_failures=self._runtime.config.propagate_child_failures,
+            token_key=self._runtime.token_key,
         )
-        if len(self._runners) >= self._host.config.cached_executions:
+        if len(self._runners) >= self._runtime.config.cached_executions:
             self._evict(room_for=1)
-        runner = ExecutionRunner(self._host, work.execution_id, maker, definition.build)
+        runner = ExecutionRunner(self._runtime, work.execution_id, maker, definition.build)
         self._runners[work.execution_id] = runner
         return runner
 
     def _evict(self, room_for: int = 0) -> None:
         """Keep no more programs than allowed: the longest idle go first; those at work stay, and go when they rest."""
-        excess = len(self._runners) + room_for - self._host.config.cached_executions
+        excess = len(self._runners) + room_for - self._runtime.config.cached_executions
         if excess <= 0:
             return
         # The longest idle are in front: it must not cost a look at all the others.
@@ -218,19 +218,19 @@ class Worker:
 
     def _session_lost(self, session: str) -> None:
         """Others may hold what we held: drop everything and begin anew under another name."""
-        if self._host.draining or session != self._host.session:
+        if self._runtime.draining or session != self._runtime.session:
             return
         if self._opening:
             return  # a heartbeat has overtaken the registration; if the session is lost indeed, the next one says so
-        log.warning("session %s had expired; what it held has been given to others", self._host.session)
+        log.warning("session %s had expired; what it held has been given to others", self._runtime.session)
         for runner in list(self._runners.values()):
             runner.drop()
         self._tasks.drop_all()
-        self._host.session = ""
-        self._reopening = self._host.loop.create_task(self._open_anew())
+        self._runtime.session = ""
+        self._reopening = self._runtime.loop.create_task(self._open_anew())
 
     async def _open_anew(self) -> None:
-        while not self._host.draining:
+        while not self._runtime.draining:
             try:
                 await self._open_session()
             except EngineStopped:
@@ -243,31 +243,31 @@ class Worker:
 
     async def stop(self) -> None:
         """Take nothing more, let tasks finish within the grace, hand back the rest. Heartbeats stop last."""
-        host = self._host
-        host.nothing_held = asyncio.Event()
-        host.draining = True
-        await host.workers.drain(host.session)
-        await self._tasks.finish(host.config.shutdown_grace_s)
-        if host.held:
+        runtime = self._runtime
+        runtime.nothing_held = asyncio.Event()
+        runtime.draining = True
+        await runtime.workers.drain(runtime.session)
+        await self._tasks.finish(runtime.config.shutdown_grace_s)
+        if runtime.held:
             with suppress(TimeoutError):
-                await asyncio.wait_for(host.nothing_held.wait(), host.config.shutdown_grace_s)
-        self._pulse.stop()
+                await asyncio.wait_for(runtime.nothing_held.wait(), runtime.config.shutdown_grace_s)
+        self._heartbeater.stop()
         for runner in list(self._runners.values()):
             runner.drop()
         await self._queries.stop()
         if self._reopening is not None:
             await self._reopening
-        await host.workers.unregister(host.org, host.session)
+        await runtime.workers.unregister(runtime.org, runtime.session)
         if self._poller is not None:
             self._poller.cancel()
             await asyncio.gather(self._poller, return_exceptions=True)
-        host.threads.close()
+        runtime.threads.close()
 
 
-def _triggers(host: Host) -> tuple[Trigger, ...]:
-    queue = host.config.queues[0] if host.config.queues else "default"
+def _triggers(runtime: WorkerRuntime) -> tuple[Trigger, ...]:
+    queue = runtime.config.queues[0] if runtime.config.queues else "default"
     return tuple(
         Trigger(kind=found.kind, version=found.version, key=on.key, queue=on.queue or queue, where=on.where)
-        for found in host.registry.workflows
+        for found in runtime.registry.workflows
         for on in found.triggers
     )

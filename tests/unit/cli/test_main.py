@@ -11,9 +11,9 @@ import click
 import pytest
 
 from holdfast import errors
-from holdfast.cli import exits
-from holdfast.cli.doors import shown_server, shown_url
+from holdfast.cli import exit_codes
 from holdfast.cli.main import COMMANDS, main
+from holdfast.cli.target import shown_server, shown_url
 from tests.unit.cli.conftest import Cli
 
 PAGE = (Path(__file__).parents[3] / "docs" / "command-line.md").read_text("utf-8")
@@ -87,7 +87,7 @@ def own_options(command: click.Command) -> set[str]:
 
 def test_every_exit_code_is_on_the_page():
     """With the meaning that the code has."""
-    codes = {value for name, value in vars(exits).items() if name.isupper() and isinstance(value, int)}
+    codes = {value for name, value in vars(exit_codes).items() if name.isupper() and isinstance(value, int)}
 
     assert codes == {int(code) for code in re.findall(r"^\| (\d+) \|", PAGE, re.MULTILINE)}
 
@@ -109,7 +109,7 @@ def test_every_exit_code_is_on_the_page():
 )
 def test_errors_have_exit_codes(error, code):
     """Scripts tell them apart without reading."""
-    assert code == exits.Refused(error).exit_code
+    assert code == exit_codes.Refused(error).exit_code
 
 
 def test_a_fault_is_one_line_unless_the_traceback_is_wanted(monkeypatch, cli):
@@ -118,7 +118,7 @@ def test_a_fault_is_one_line_unless_the_traceback_is_wanted(monkeypatch, cli):
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("oh")
 
-    monkeypatch.setattr("holdfast.cli.doors.Door.look", broken)
+    monkeypatch.setattr("holdfast.cli.target.Door.look", broken)
 
     assert "ZeroDivisionError: oh; this is a fault of Holdfast" in cli.refused("workflow", "list", code=70)
     assert isinstance(cli("workflow", "list", "--debug", code=1).exception, ZeroDivisionError)
@@ -131,7 +131,7 @@ def test_ctrl_c_ends_with_130(monkeypatch, cli):
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("holdfast.cli.doors.Door.look", interrupted)
+    monkeypatch.setattr("holdfast.cli.target.Door.look", interrupted)
 
     assert "interrupted\n" == cli("workflow", "list", code=130).stderr
 

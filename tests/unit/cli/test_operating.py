@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.looking import change
+from tests.database_access import change
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.cli import output, words
+from holdfast.cli import formatting, output
 from holdfast.cli.output import Cell, Output, Shown
 from holdfast.model.values import MICRO, Wait
 
@@ -62,11 +62,11 @@ def test_text_is_never_read_as_markup(monkeypatch, capsys):
 )
 def test_lengths_of_time_have_two_units(micros, text):
     """The largest ones."""
-    assert text == words.length(micros)
+    assert text == formatting.length(micros)
 
 
 def test_waits_are_named_timers_last():
     """A timer mostly limits something else."""
     waits = (Wait("timer", "timeout of go", until_at=0), Wait("signal", "go"))
 
-    assert words.waits(waits).startswith("signal 'go', timer 'timeout of go' at ")
+    assert formatting.waits(waits).startswith("signal 'go', timer 'timeout of go' at ")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast import Server, ServerConfig, SyncEngine, workflow
-from holdfast.cli.doors import Door
+from holdfast.cli.target import Target
 from tests.conftest import QUICK
 from tests.unit.cli.conftest import charging, until_waiting, waiting
 from tests.unit.engine.test_events import Clock
@@ -205,6 +205,6 @@ async def test_the_clock_of_a_server_is_asked_for(database_url):
     clock.move(-3600)
     config = ServerConfig(port=0, grpc_port=None)
     async with Server(database_url, config=QUICK, server=config, clock=clock) as server:
-        told = await Door(server=server.url, api_key=None, db=None, org="default", as_json=True).now()
+        told = await Target(server=server.url, api_key=None, db=None, org="default", as_json=True).now()
 
         assert abs(told - clock()) < 60_000_000

@@ -9,10 +9,9 @@ import pytest
 from msgspec import Raw
 
 from holdfast import Client, WorkflowContext, workflow
-from holdfast.api.auth import AuthMode, AuthSettings
-from holdfast.client.remote.caller import Caller
-from holdfast.client.remote.connection import read_url
-from holdfast.client.remote.http import HttpExecutions
+from holdfast.client.remote.http_client import HttpClient
+from holdfast.client.remote.http_executions import HttpExecutions
+from holdfast.client.remote.http_pool import read_url
 from holdfast.contract.executions import SignalWorkflow, StartWorkflow
 from holdfast.errors import (
     ExecutionNotFound,
@@ -26,8 +25,9 @@ from holdfast.errors import (
     revived,
 )
 from holdfast.model.keys import Role
+from holdfast.server.auth import AuthMode, AuthSettings
 from tests.conftest import until
-from tests.http_door import http_door, make_key
+from tests.rest_server import make_key, rest_server
 from tests.tcp_proxy import TcpProxy
 
 
@@ -42,14 +42,14 @@ async def running(engine):
 
 
 @pytest.fixture
-async def door(running):
-    async with http_door(running) as opened:
+async def api(running):
+    async with rest_server(running) as opened:
         yield opened
 
 
-async def test_a_lost_answer_is_asked_for_again_and_nothing_is_done_twice(running, door):
+async def test_a_lost_answer_is_asked_for_again_and_nothing_is_done_twice(running, api):
     """Connections are cut again and again while signals are sent: each is there once."""
-    async with TcpProxy(door.port) as proxy, Client.connect(f"http://127.0.0.1:{proxy.port}") as client:
+    async with TcpProxy(api.port) as proxy, Client.connect(f"http://127.0.0.1:{proxy.port}") as client:
         handle = await client.start_workflow(collects, 200)
         few = asyncio.Semaphore(20)
 
@@ -66,9 +66,9 @@ async def test_a_lost_answer_is_asked_for_again_and_nothing_is_done_twice(runnin
     assert proxy.connections > 15
 
 
-async def test_an_answer_that_never_came_back(running, door):
+async def test_an_answer_that_never_came_back(running, api):
     """The server has done it, the answer is lost on the way: the repeat gets the first one's answer."""
-    caller = Caller(door.url, None)
+    caller = HttpClient(api.url, None)
     executions = HttpExecutions(caller)
     started = await executions.start(StartWorkflow(org="default", kind="collects", input=Raw(b"5"), request_id="r"))
     first = await executions.signal(
@@ -86,11 +86,11 @@ async def test_an_answer_that_never_came_back(running, door):
     assert first == again
 
 
-async def test_a_result_is_waited_for_through_a_restart_of_the_server(running, door):
-    async with TcpProxy(door.port) as proxy, Client.connect(f"http://127.0.0.1:{proxy.port}") as client:
+async def test_a_result_is_waited_for_through_a_restart_of_the_server(running, api):
+    async with TcpProxy(api.port) as proxy, Client.connect(f"http://127.0.0.1:{proxy.port}") as client:
         handle = await client.start_workflow(collects, 1)
         waiting = asyncio.create_task(handle.result())
-        await until(lambda: running._local.outcomes.awaited)
+        await until(lambda: running._local.result_waiters.awaited)
         proxy.refuses = True
         proxy.cut()
         await running.client.workflow(handle.id).signal("item", 7)
@@ -100,14 +100,14 @@ async def test_a_result_is_waited_for_through_a_restart_of_the_server(running, d
 
 
 async def test_a_server_that_is_not_there():
-    caller = Caller("http://127.0.0.1:1", None, retry_s=0.1)
+    caller = HttpClient("http://127.0.0.1:1", None, retry_s=0.1)
     with pytest.raises(ServerUnreachable, match="can't be reached"):
         await HttpExecutions(caller).count("default")
 
 
-async def test_what_can_not_be_repeated_is_not(door):
+async def test_what_can_not_be_repeated_is_not(api):
     """A call without a request id that was sent and lost is left to the caller."""
-    async with TcpProxy(door.port) as proxy, Client.connect(f"http://127.0.0.1:{proxy.port}") as client:
+    async with TcpProxy(api.port) as proxy, Client.connect(f"http://127.0.0.1:{proxy.port}") as client:
         proxy.hold()
         removing = asyncio.create_task(client.remove_event(1))
         await until(lambda: proxy.held)
@@ -166,50 +166,50 @@ async def test_whoever_answers_is_not_trusted_a91(answer):
 
 async def test_the_key_decides_the_org(running):
     blue, reader = await make_key(running, Role.WRITER, "blue"), await make_key(running, Role.READER)
-    async with http_door(running, auth=AuthSettings(mode=AuthMode.KEYS)) as door:
+    async with rest_server(running, auth=AuthSettings(mode=AuthMode.KEYS)) as api:
         with pytest.raises(Unauthenticated):
-            await Client.connect(door.url)
+            await Client.connect(api.url)
         with pytest.raises(Unauthenticated):
-            await Client.connect(door.url, api_key="hf_wrong")
+            await Client.connect(api.url, api_key="hf_wrong")
         with pytest.raises(InvalidServer):
-            await Client.connect(door.url, api_key="two words")
-        async with Client.connect(door.url, api_key=blue, org="default") as client:
+            await Client.connect(api.url, api_key="two words")
+        async with Client.connect(api.url, api_key=blue, org="default") as client:
             assert "blue" == client.org
-        async with Client.connect(door.url, api_key=reader) as client:
+        async with Client.connect(api.url, api_key=reader) as client:
             with pytest.raises(Forbidden):
                 await client.start_workflow("collects", 1)
 
 
-async def test_a_transaction_can_not_be_joined_from_afar(door):
-    async with Client.connect(door.url) as client:
+async def test_a_transaction_can_not_be_joined_from_afar(api):
+    async with Client.connect(api.url) as client:
         with pytest.raises(InvalidRequest, match="same process"):
             await client.start_workflow(collects, 1, using=object())
 
 
-async def test_a_client_that_is_closed(door):
-    client = await Client.connect(door.url)
+async def test_a_client_that_is_closed(api):
+    client = await Client.connect(api.url)
     assert await client.count_workflows() is not None
     await client.close()
     executions: Any = client.executions
     assert [] == executions._caller._connections._idle
 
 
-async def test_blocking_callers(door, running):
-    async with Client.connect(door.url) as client:
+async def test_blocking_callers(api, running):
+    async with Client.connect(api.url) as client:
         handle = await asyncio.to_thread(client.sync.start_workflow, collects, 1)
         await asyncio.to_thread(handle.signal, "item", 3)
         assert [3] == await asyncio.to_thread(handle.result)
 
 
-async def test_ids_with_every_character(door):
-    async with Client.connect(door.url) as client:
+async def test_ids_with_every_character(api):
+    async with Client.connect(api.url) as client:
         for workflow_id in ("a/b", "a?b#c", "ä ö%20", "..", "../x", "+&=;", "events", "count", "\U0001f600"):
             handle = await client.start_workflow(collects, 1, workflow_id=workflow_id)
             assert handle.id == (await client.find_workflow(workflow_id)).id
 
 
-async def test_errors_are_the_same_classes(door):
-    async with Client.connect(door.url) as client:
+async def test_errors_are_the_same_classes(api):
+    async with Client.connect(api.url) as client:
         with pytest.raises(ExecutionNotFound) as refused:
             await client.workflow("nobody").describe()
 

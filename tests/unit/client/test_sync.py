@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from holdfast import Engine, Status, SyncWorkflowHandle, WorkflowContext, task, workflow
+from holdfast import Engine, SyncWorkflowHandle, WorkflowContext, WorkflowStatus, task, workflow
 from holdfast.client import portal
 from holdfast.errors import (
     EngineStopped,
@@ -47,7 +47,7 @@ async def test_calls_from_another_thread(engine):
         handle = client.sync.start_workflow(waits, workflow_id="one")
         assert isinstance(handle, SyncWorkflowHandle)
         assert (True, "one") == (handle.created, handle.workflow_id)
-        assert Status.COMPLETED is not client.sync.workflow(handle.id).status()
+        assert WorkflowStatus.COMPLETED is not client.sync.workflow(handle.id).status()
         client.sync.find_workflow("one").signal("word", "hello")
         return handle.result(timeout=10)
 
@@ -193,7 +193,7 @@ async def waiting_thread(running: Engine) -> tuple[ThreadPoolExecutor, asyncio.F
     handle = await running.client.start_workflow(waits)
     pool = ThreadPoolExecutor(1)
     answer = asyncio.wrap_future(pool.submit(running.client.sync.workflow(handle.id).result))
-    await until(lambda: running._local.outcomes.awaited)
+    await until(lambda: running._local.result_waiters.awaited)
     return pool, answer
 
 
@@ -213,7 +213,7 @@ async def test_engine_shut_down_while_a_call_waits(engine):
 async def test_call_that_nobody_answers_ends_with_the_engine(engine):
     """Even one that the engine itself forgets."""
     running = await engine(workflows=ALL)
-    running._local.outcomes.stop = lambda error: None
+    running._local.result_waiters.stop = lambda error: None
     pool, answer = await waiting_thread(running)
 
     await running.shutdown()
@@ -224,7 +224,7 @@ async def test_call_that_nobody_answers_ends_with_the_engine(engine):
 
 def test_loop_that_ends_without_a_shutdown(monkeypatch):
     """The loop is gone, the engine was never told: a waiting call ends all the same."""
-    monkeypatch.setattr(portal, "LOOK_S", 0.01)
+    monkeypatch.setattr(portal, "CHECK_S", 0.01)
     loop = asyncio.new_event_loop()
     gate = portal.Portal()
     begun = threading.Event()
@@ -260,5 +260,5 @@ def test_loop_that_ends_without_a_shutdown(monkeypatch):
 
 def test_before_the_engine_runs(database_url):
     """There is no loop to answer."""
-    with pytest.raises(EngineStopped, match="start_up"):
+    with pytest.raises(EngineStopped, match="open"):
         Engine(database_url).client.sync.count_workflows()

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from holdfast import Status, SyncEngine, SyncTaskHandle, TaskContext, errors, task
+from holdfast import SyncEngine, SyncTaskHandle, TaskContext, WorkflowStatus, errors, task
 from tests.conftest import QUICK
-from tests.looking import application
+from tests.database_access import application
 
 
 @task
@@ -30,9 +30,9 @@ async def test_the_blocking_client_runs_tasks(engine):
         handle = client.sync.start_task(double, 21, task_id="d")
         assert isinstance(handle, SyncTaskHandle)
         assert 42 == handle.result(timeout=10)
-        assert ("d", Status.COMPLETED) == (handle.task_id, client.sync.task("d").status())
+        assert ("d", WorkflowStatus.COMPLETED) == (handle.task_id, client.sync.task("d").status())
         deferred = client.sync.start_task(by_others)
-        while deferred.status() is not Status.WAITING:
+        while deferred.status() is not WorkflowStatus.WAITING:
             pass
         deferred.complete("theirs")
         assert "theirs" == deferred.result(timeout=10)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import closing
 from typing import Any
 
-from holdfast import Engine, Status
+from holdfast import Engine, WorkflowStatus
 from holdfast.client.handles import WorkflowHandle
 from tests.conftest import until
-from tests.looking import Reader, tables
+from tests.database_access import Reader, tables
 from verification import invariants
 
 LEFT_OUT = {"holdfast_workers", "holdfast_definitions", "holdfast_writers", "holdfast_topic_locks"}
@@ -31,7 +31,7 @@ async def check_all(engine: Engine, org: str = "default") -> None:
     assert not found, "\n".join(map(str, found))
 
 
-async def reached(handle: WorkflowHandle, *statuses: Status) -> None:
+async def reached(handle: WorkflowHandle, *statuses: WorkflowStatus) -> None:
     async def so() -> bool:
         return await handle.status() in statuses
 
@@ -39,7 +39,7 @@ async def reached(handle: WorkflowHandle, *statuses: Status) -> None:
 
 
 async def waiting(handle: WorkflowHandle) -> None:
-    await reached(handle, Status.WAITING)
+    await reached(handle, WorkflowStatus.WAITING)
 
 
 async def waiting_for(handle: WorkflowHandle, kind: str) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast import WorkflowContext, workflow
-from holdfast.engine import desk
+from holdfast.engine import dispatcher
 from holdfast.model.events import TurnCompleted
 from tests.conftest import until
 
@@ -13,8 +13,8 @@ LONG = 20
 @pytest.fixture(autouse=True)
 def short_is_long(monkeypatch):
     """What counts as a long history, and how long it is left to others."""
-    monkeypatch.setattr(desk, "LONG_HISTORY", LONG)
-    monkeypatch.setattr(desk, "LEFT_FOR", 10_000_000)
+    monkeypatch.setattr(dispatcher, "LONG_HISTORY", LONG)
+    monkeypatch.setattr(dispatcher, "STICKY_US", 10_000_000)
 
 
 @workflow
@@ -42,7 +42,7 @@ async def test_a_long_execution_stays_where_it_has_run(postgres_url, engine):
     await grown(handle)
     (runner,) = set(await workers_of(handle))
     second = await engine(workflows=[listens], url=postgres_url)
-    await until(lambda: first.storage.in_company and second.storage.in_company)
+    await until(lambda: first.storage.has_peers and second.storage.has_peers)
 
     for number in range(5):
         before = len(await handle.history())
@@ -60,12 +60,12 @@ async def test_a_long_execution_stays_where_it_has_run(postgres_url, engine):
 
 async def test_another_process_takes_over_when_the_first_is_gone(postgres_url, engine, monkeypatch):
     """It is left to somebody for a moment, not for ever."""
-    monkeypatch.setattr(desk, "LEFT_FOR", 100_000)
+    monkeypatch.setattr(dispatcher, "STICKY_US", 100_000)
     first = await engine(workflows=[listens], url=postgres_url)
     handle = await first.client.start_workflow(listens)
     await grown(handle)
     second = await engine(workflows=[listens], url=postgres_url)
-    await until(lambda: second.storage.in_company)
+    await until(lambda: second.storage.has_peers)
     await first.shutdown()
 
     await second.client.workflow(handle.id).signal("word", "end")

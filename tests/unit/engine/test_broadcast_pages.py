@@ -20,8 +20,8 @@ from holdfast.engine.upkeep import run_due
 from holdfast.model import events as e
 from holdfast.model.messages import SubscriptionKind
 from tests.conftest import QUICK, OpenEngine, OpenEnvironment
+from tests.database_access import change
 from tests.faults.waiting import NAME, write_waiting
-from tests.looking import change
 from tests.unit.engine.test_broadcasts import check_all, received, start, throws, throws_then_waits, waits
 from verification import invariants
 
@@ -60,7 +60,7 @@ class Bare:
         records = await invariants.read(self.local.store)
         assert [] == [str(wrong) for wrong in invariants.check(records)]
         return {
-            record.head.id: [
+            record.execution_row.id: [
                 event.body.broadcast_id if isinstance(event.body, e.BroadcastReceived) else event.body.event_id
                 for event in record.history
                 if isinstance(event.body, e.BroadcastReceived | e.EventReceived)
@@ -85,7 +85,7 @@ async def bare(database_url: str) -> AsyncIterator[Callable[[], Any]]:
 async def submitted(bare: Bare) -> None:
     """Until what was asked for is in the database: whatever comes later goes through the same queue, in order."""
     await asyncio.sleep(0)
-    await bare.local.upkeep.forget()
+    await bare.local.upkeep.prune()
 
 
 async def committed(bare: Bare, task: asyncio.Task[Any]) -> None:
@@ -207,7 +207,7 @@ async def test_two_processes_deliver_side_by_side(bare: Any, database_url: str):
     await committed(one, thrown)
 
     await asyncio.gather(one.finish(), other.finish())
-    await one.local.upkeep.look_around()
+    await one.local.upkeep.poll_changes()
 
     answer = await asyncio.wait_for(thrown, 10)
     assert 20 * PAGE == answer.delivered
@@ -227,7 +227,7 @@ async def test_the_caller_hears_of_pages_that_others_delivered(bare: Any, databa
 
     await third.finish()
     assert not thrown.done()
-    await one.local.upkeep.look_around()
+    await one.local.upkeep.poll_changes()
 
     assert 6 * PAGE == (await asyncio.wait_for(thrown, 10)).delivered
 
@@ -283,7 +283,7 @@ async def test_a_delivery_that_was_removed_by_hand_keeps_nobody_waiting(bare: An
     await committed(one, thrown)
     await change(database_url, "DELETE FROM holdfast_deliveries")
 
-    await one.local.messages.look_around()
+    await one.local.messages.poll_changes()
 
     assert PAGE == (await asyncio.wait_for(thrown, 10)).delivered
 
@@ -360,7 +360,7 @@ async def test_pages_are_as_good_as_one_transaction(bare: Any, database_url: str
                 engines[which] = await bare()
     await asyncio.gather(*(engine.finish() for engine in engines))
     for engine in engines:
-        await engine.local.upkeep.look_around()
+        await engine.local.upkeep.poll_changes()
     await asyncio.gather(*thrown, return_exceptions=True)
 
     answers = {key: await engines[0].throw(name, key) for key, (name, _) in counts.items()}

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from holdfast import Broadcast, Engine, Status, WorkflowContext, WorkflowHandle, errors, task, workflow
+from holdfast import BroadcastResult, Engine, WorkflowContext, WorkflowHandle, WorkflowStatus, errors, task, workflow
 from holdfast.model import events as e
 from holdfast.model.messages import SubscriptionKind
 from tests.conftest import OpenEngine, until
-from tests.looking import change
+from tests.database_access import change
 from tests.replay.recording import check_whole
 from verification import invariants
 
@@ -114,7 +114,7 @@ async def waiting(*handles: WorkflowHandle) -> None:
 
 
 async def _is_waiting(handle: WorkflowHandle) -> bool:
-    return await handle.status() is Status.WAITING
+    return await handle.status() is WorkflowStatus.WAITING
 
 
 async def start(engine: Engine, kind: Callable[..., Any], *inputs: Any) -> list[WorkflowHandle]:
@@ -143,7 +143,7 @@ async def test_one_throw_wakes_every_waiting_workflow(engine: OpenEngine):
 
     thrown = await opened.client.broadcast("go")
 
-    assert isinstance(thrown, Broadcast)
+    assert isinstance(thrown, BroadcastResult)
     assert (5, 5) == (thrown, thrown.delivered)
     assert ["got None"] * 5 == [await handle.result(timeout=10) for handle in handles]
     assert [[thrown.broadcast_id]] * 5 == [await received(handle) for handle in handles]
@@ -159,7 +159,7 @@ async def test_a_name_is_for_itself(engine: OpenEngine):
     assert 1 == await opened.client.broadcast("one")
 
     await one.result(timeout=10)
-    assert [Status.WAITING] * 2 == [await handle.status() for handle in (other, cased)]
+    assert [WorkflowStatus.WAITING] * 2 == [await handle.status() for handle in (other, cased)]
     assert [[], []] == [await received(handle) for handle in (other, cased)]
 
 
@@ -231,7 +231,7 @@ async def test_one_wait_gets_one_broadcast(engine: OpenEngine):
 async def _has(handle: WorkflowHandle, count: int) -> bool:
     """Whether it has got that many, and waits for the next or is over."""
     status = await handle.status()
-    return len(await received(handle)) == count and (status is Status.WAITING or not status.is_open)
+    return len(await received(handle)) == count and (status is WorkflowStatus.WAITING or not status.is_open)
 
 
 async def test_a_name_must_be_one(engine: OpenEngine):
@@ -277,7 +277,7 @@ async def test_a_loser_of_a_race_is_unsubscribed(engine: OpenEngine):
 
 async def _waits_for(handle: WorkflowHandle, kind: str) -> bool:
     found = await handle.describe()
-    return found.status is Status.WAITING and [kind] == [wait.kind for wait in found.waiting_for]
+    return found.status is WorkflowStatus.WAITING and [kind] == [wait.kind for wait in found.waiting_for]
 
 
 @pytest.mark.parametrize("end", ["cancel", "terminate"])
@@ -366,7 +366,7 @@ async def test_a_busy_workflow_gets_it_at_once(engine: OpenEngine, tmp_path: Pat
     opened = await engine(workflows=[is_busy])
     handle = await opened.client.start_workflow(is_busy, str(tmp_path / "gate"))
     await until(lambda: opened.client.messages.waits("default", handle.id))
-    assert await handle.status() is Status.RUNNING
+    assert await handle.status() is WorkflowStatus.RUNNING
 
     assert 1 == await opened.client.broadcast("go")
 

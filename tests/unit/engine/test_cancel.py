@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from holdfast import Status, TaskContext, WorkflowContext, task, workflow
+from holdfast import TaskContext, WorkflowContext, WorkflowStatus, task, workflow
 from holdfast.errors import ExecutionNotFound, WorkflowCancelled, WorkflowTerminated
 from tests.conftest import until
 
@@ -21,7 +21,7 @@ async def has_status(handle, *statuses):
 
 
 async def waiting(handle):
-    await until(lambda: has_status(handle, Status.WAITING))
+    await until(lambda: has_status(handle, WorkflowStatus.WAITING))
 
 
 async def types(handle):
@@ -42,7 +42,7 @@ async def test_cancel_ends_a_waiting_workflow(engine):
         await handle.result(timeout=10)
     assert ("workflow_cancelled", {"reason": "no longer needed"}) == (ended.value.code, ended.value.details)
     assert ["CANCEL_REQUESTED", "WORKFLOW_CANCELLED"] == (await types(handle))[-2:]
-    assert Status.CANCELLED == await handle.status()
+    assert WorkflowStatus.CANCELLED == await handle.status()
 
 
 async def test_cancel_raises_at_the_await_and_cleanup_may_wait(engine):
@@ -92,7 +92,7 @@ async def test_a_program_that_catches_cancel_completes(engine):
 
     assert await handle.cancel()
     assert "settled" == await handle.result(timeout=10)
-    assert Status.COMPLETED == await handle.status()
+    assert WorkflowStatus.COMPLETED == await handle.status()
 
 
 async def test_the_reason_reaches_the_program(engine):

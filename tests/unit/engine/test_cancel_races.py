@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import EngineConfig, Status, StoreConfig, WorkerConfig, WorkflowContext, errors, workflow
+from holdfast import EngineConfig, StoreConfig, WorkerConfig, WorkflowContext, WorkflowStatus, errors, workflow
 from holdfast.model import events as e
 from tests.conftest import QUICK, OpenEngine, until
 from tests.replay.recording import check_whole
@@ -114,7 +114,7 @@ async def test_a_cancelled_workflow_never_resumes_from_its_timer(engine: OpenEng
 
 
 async def is_waiting(handle: Any) -> bool:
-    return await handle.status() is not Status.PENDING
+    return await handle.status() is not WorkflowStatus.PENDING
 
 
 @workflow
@@ -153,7 +153,7 @@ async def test_control_flow_can_not_be_eaten(engine: OpenEngine, cached: bool):
 async def waits_for_signal(handle: Any) -> bool:
     """In its third round, which nobody has sent a signal for."""
     rounds = kinds(await handle.history()).count("TIMER_FIRED")
-    return rounds == 3 and await handle.status() is Status.WAITING
+    return rounds == 3 and await handle.status() is WorkflowStatus.WAITING
 
 
 async def test_clean_up_finishes_whatever_comes(engine: OpenEngine):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Status, WorkflowContext, errors, workflow
+from holdfast import WorkflowContext, WorkflowStatus, errors, workflow
 from holdfast.engine.turns.checks import refusal_of
 from holdfast.model import commands as c
 from holdfast.model import events as e
@@ -143,7 +143,7 @@ async def until_child(client: Any) -> Any:
             handle = await client.find_workflow("the-child")
         except errors.ExecutionNotFound:
             return None
-        return handle if await handle.status() is Status.WAITING else None
+        return handle if await handle.status() is WorkflowStatus.WAITING else None
 
     return await until(found)
 
@@ -174,13 +174,13 @@ async def test_a_child_nobody_awaits_outlives_a_parent_that_completes(engine: Op
 @pytest.mark.parametrize(
     ("policy", "status"),
     [
-        ("default", Status.CANCELLED),
-        ("cancel", Status.CANCELLED),
-        ("terminate", Status.TERMINATED),
-        ("abandon", Status.WAITING),
+        ("default", WorkflowStatus.CANCELLED),
+        ("cancel", WorkflowStatus.CANCELLED),
+        ("terminate", WorkflowStatus.TERMINATED),
+        ("abandon", WorkflowStatus.WAITING),
     ],
 )
-async def test_what_becomes_of_a_child_when_its_parent_fails(engine: OpenEngine, policy: str, status: Status):
+async def test_what_becomes_of_a_child_when_its_parent_fails(engine: OpenEngine, policy: str, status: WorkflowStatus):
     opened = await engine(workflows=ALL)
     handle = await opened.client.start_workflow(leaves_and_fails, policy)
     child = await until_child(opened.client)
@@ -193,9 +193,15 @@ async def test_what_becomes_of_a_child_when_its_parent_fails(engine: OpenEngine,
 
 @pytest.mark.parametrize(
     ("policy", "status"),
-    [("cancel", Status.CANCELLED), ("terminate", Status.TERMINATED), ("abandon", Status.WAITING)],
+    [
+        ("cancel", WorkflowStatus.CANCELLED),
+        ("terminate", WorkflowStatus.TERMINATED),
+        ("abandon", WorkflowStatus.WAITING),
+    ],
 )
-async def test_what_becomes_of_a_child_when_its_parent_completes(engine: OpenEngine, policy: str, status: Status):
+async def test_what_becomes_of_a_child_when_its_parent_completes(
+    engine: OpenEngine, policy: str, status: WorkflowStatus
+):
     opened = await engine(workflows=ALL)
     await (await opened.client.start_workflow(leaves, policy)).result()
     await until_settled(opened)
@@ -203,7 +209,7 @@ async def test_what_becomes_of_a_child_when_its_parent_completes(engine: OpenEng
     await until(lambda: is_at(child, status))
 
 
-async def is_at(handle: Any, status: Status) -> bool:
+async def is_at(handle: Any, status: WorkflowStatus) -> bool:
     return await handle.status() is status
 
 
@@ -211,10 +217,10 @@ async def until_settled(opened: Any) -> None:
     """Until no closed parent has anything left to decide, and nothing is to be run."""
 
     async def settled() -> bool:
-        heads = [record.head for record in await invariants.read(opened.storage)]
-        return not any(head.open_children for head in heads if not head.is_open) and not any(
-            head.ready for head in heads
-        )
+        execution_rows = [record.execution_row for record in await invariants.read(opened.storage)]
+        return not any(
+            execution_row.open_children for execution_row in execution_rows if not execution_row.is_open
+        ) and not any(execution_row.ready for execution_row in execution_rows)
 
     await until(settled)
 
@@ -283,7 +289,7 @@ async def test_a_child_with_the_workflow_id_of_an_open_execution(engine: OpenEng
     running = await opened.client.start_workflow(waiting, workflow_id="the-child")
     assert "WorkflowAlreadyRunning" == await (await opened.client.start_workflow(starts, "fail")).result()
     adopter = await opened.client.start_workflow(starts, "use_existing")
-    await until(lambda: is_at(adopter, Status.WAITING))
+    await until(lambda: is_at(adopter, WorkflowStatus.WAITING))
     second = await opened.client.start_workflow(starts, "use_existing")
     assert "WorkflowAlreadyRunning" == await second.result()
     await running.signal("go", "well")

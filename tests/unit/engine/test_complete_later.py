@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import NonRetryable, RetryPolicy, Status, TaskContext, WorkflowContext, task, workflow
+from holdfast import NonRetryable, RetryPolicy, TaskContext, WorkflowContext, WorkflowStatus, task, workflow
 from holdfast.errors import PromiseNotFound, StaleAttempt, TaskFailed, TaskTimedOut
 from holdfast.model.executions import NEVER
 from holdfast.testing import MockTaskContext
@@ -183,7 +183,7 @@ async def test_what_the_body_returns_is_not_the_result(env, caplog):
     """And a warning says so."""
     handle = await left_to_others(env, "talkative")
 
-    assert Status.WAITING == await handle.status()
+    assert WorkflowStatus.WAITING == await handle.status()
     assert "complete_later" in caplog.text
     await env.client.complete_promise(TOKENS[0], "the result")
     assert "the result" == await handle.result()
@@ -288,7 +288,7 @@ async def test_cancelling_the_workflow_cancels_it(env):
     with pytest.raises(StaleAttempt):
         await env.client.complete_promise(TOKENS[0], 1)
 
-    assert Status.CANCELLED == await handle.status()
+    assert WorkflowStatus.CANCELLED == await handle.status()
 
 
 async def test_a_mocked_context_gives_a_token():

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Status, WorkflowContext, errors, workflow
+from holdfast import WorkflowContext, WorkflowStatus, errors, workflow
 from holdfast.model import events as e
 from tests.conftest import OpenEngine, until
 from tests.replay.recording import check_whole
@@ -50,7 +50,7 @@ async def test_each_run_has_its_own_history(engine: OpenEngine):
     runs = await runs_of(opened.client, "c")
     assert handle.id == runs[0]
     assert 3 == len(runs)
-    assert await handle.status() is Status.CONTINUED
+    assert await handle.status() is WorkflowStatus.CONTINUED
     for before, after in itertools.pairwise(runs):
         end = (await opened.client.history(before))[-1].body
         begin = (await opened.client.history(after))[0].body
@@ -190,7 +190,7 @@ async def test_a_handle_follows(engine: OpenEngine):
 
 
 async def is_continued(handle: Any) -> bool:
-    return await handle.status() is Status.CONTINUED
+    return await handle.status() is WorkflowStatus.CONTINUED
 
 
 async def test_signals_are_counted_anew(engine: OpenEngine):
@@ -207,4 +207,4 @@ async def test_signals_are_counted_anew(engine: OpenEngine):
 
 async def last_run_waits(client: Any) -> bool:
     found = await client.find_workflow("c")
-    return await found.status() is Status.WAITING and len(await runs_of(client, "c")) == 3
+    return await found.status() is WorkflowStatus.WAITING and len(await runs_of(client, "c")) == 3

@@ -8,7 +8,7 @@ import pytest
 from holdfast.contract.executions import ListExecutions
 from holdfast.engine.cursors import Cursors
 from holdfast.errors import InvalidCursor
-from holdfast.model.executions import Status
+from holdfast.model.executions import WorkflowStatus
 
 LAST = "0198c5a0-0000-7000-8000-000000000001"
 
@@ -38,7 +38,7 @@ def test_a_cursor_leads_back_to_its_place(cursors):
         {"org": "two"},
         {"kinds": ()},
         {"kinds": ("order", "invoice")},
-        {"statuses": (Status.FAILED,)},
+        {"statuses": (WorkflowStatus.FAILED,)},
         {"workflow_id": "w"},
         {"queue": "default"},
         {"metadata": (("a", "b"),)},

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast import Status, WorkflowContext, task, workflow
+from holdfast import WorkflowContext, WorkflowStatus, task, workflow
 from holdfast.errors import InvalidDuration, WorkflowTimedOut
 from holdfast.model import events as e
 from tests.conftest import WATCHFUL, until
@@ -64,7 +64,7 @@ async def test_it_ends_when_its_time_is_over_and_not_before(engine, clock):
     with pytest.raises(WorkflowTimedOut, match="execution timeout") as ended:
         await handle.result(timeout=20)
     assert "workflow_timed_out" == ended.value.code
-    assert Status.TIMED_OUT == await handle.status()
+    assert WorkflowStatus.TIMED_OUT == await handle.status()
     assert e.WorkflowTimedOut(expires_at=NOW + 2 * HOUR) == (await handle.history())[-1].body
     assert [] == await handle.pending_tasks() == await handle.pending_timers()
     await check_all(running)
@@ -89,7 +89,7 @@ async def test_one_that_ends_in_time_leaves_no_deadline(engine, clock):
     assert [] == await running.storage.timers("default", handle.id)
     clock.now += HOUR
     await running.recover()
-    assert Status.COMPLETED == await handle.status()
+    assert WorkflowStatus.COMPLETED == await handle.status()
 
 
 async def test_the_deadline_is_nobodys_timer(engine, clock):
@@ -152,7 +152,7 @@ async def test_a_worker_that_holds_it_is_turned_away(engine, clock):
     go.set()
     await until(lambda: finished)
 
-    assert Status.TIMED_OUT == await handle.status()
+    assert WorkflowStatus.TIMED_OUT == await handle.status()
     other = await running.client.start_workflow(wait_for_go)
     await other.signal("go")
     assert "went" == await other.result(timeout=20)
@@ -169,7 +169,7 @@ async def test_a_deadline_passes_while_nobody_runs(engine, clock):
     clock.now += HOUR
 
     second = await engine(clock=clock, config=WATCHFUL)
-    await reached(second.client.workflow(handle.id), Status.TIMED_OUT)
+    await reached(second.client.workflow(handle.id), WorkflowStatus.TIMED_OUT)
 
 
 async def test_one_that_never_began_ends_as_well(engine, clock):
@@ -180,7 +180,7 @@ async def test_one_that_never_began_ends_as_well(engine, clock):
     handle = await second.client.start_workflow("wait_for_go", execution_timeout=60)
     clock.now += HOUR
 
-    await reached(handle, Status.TIMED_OUT)
+    await reached(handle, WorkflowStatus.TIMED_OUT)
 
 
 async def test_a_thousand_and_more_deadlines_at_once(engine, clock):
@@ -192,7 +192,7 @@ async def test_a_thousand_and_more_deadlines_at_once(engine, clock):
     clock.now += HOUR
     await running.recover()
 
-    assert {Status.TIMED_OUT: 1_100} == await running.client.count_workflows()
+    assert {WorkflowStatus.TIMED_OUT: 1_100} == await running.client.count_workflows()
     assert 1_100 == len(handles)
 
 

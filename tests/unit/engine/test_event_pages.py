@@ -18,12 +18,12 @@ from holdfast.contract.messages import PublishEvent
 from holdfast.contract.workers import CompleteTurn, RegisterWorker
 from holdfast.engine.executions.start import Start
 from holdfast.engine.facade import LocalEngine
+from holdfast.engine.group_commit import OperationBatch
 from holdfast.engine.messages.publish import Publish
 from holdfast.engine.operation import Operation
 from holdfast.engine.turns.complete import Complete
-from holdfast.engine.unit_of_work import OperationBatch
-from holdfast.engine.upkeep.forget import PAGE as FORGET_PAGE
-from holdfast.engine.upkeep.forget import Forget
+from holdfast.engine.upkeep.prune import PAGE as FORGET_PAGE
+from holdfast.engine.upkeep.prune import Prune
 from holdfast.engine.upkeep.run_due import RunDue
 from holdfast.errors import InvalidExpression, InvalidRequest
 from holdfast.model import commands as c
@@ -31,7 +31,7 @@ from holdfast.model.events import EventReceived
 from holdfast.model.values import Token
 from holdfast.store.protocol import Changes, Loaded
 from tests.conftest import QUICK
-from tests.looking import Row, rows
+from tests.database_access import Row, rows
 
 ORG = "default"
 KIND = "w"
@@ -99,15 +99,15 @@ class Bench:
 
     async def turn(self, execution_id: str, *commands: c.Command) -> Complete:
         """What the worker reports of a turn. With commands only: it keeps the execution."""
-        head = (await self.local.store.executions(ORG, [execution_id]))[execution_id]
+        execution_row = (await self.local.store.executions(ORG, [execution_id]))[execution_id]
         return Complete(
             CompleteTurn(
                 org=ORG,
                 execution_id=execution_id,
-                token=Token(head.epoch, head.nonce),
-                base_seq=head.last_seq,
+                token=Token(execution_row.epoch, execution_row.nonce),
+                base_seq=execution_row.last_seq,
                 worker="s",
-                turns=(c.Turn(up_to=head.last_seq, commands=commands),),
+                turns=(c.Turn(up_to=execution_row.last_seq, commands=commands),),
             )
         )
 
@@ -239,7 +239,7 @@ async def test_housekeeping_works_in_pages(bench: Bench):
         await bench.run(*(publish(n, expire_after_s=1.0) for n in range(start, min(start + 500, count))))
     bench.now += 2_000_000
 
-    assert [True, True, False] == [(await bench.run(Forget(None)))[0] for _ in range(3)]
+    assert [True, True, False] == [(await bench.run(Prune(None)))[0] for _ in range(3)]
     assert [(count,)] == bench.rows("SELECT count(*) FROM holdfast_dead_events")
     assert [(0, 0)] == bench.rows("SELECT retained, dropped FROM holdfast_event_keys")
 

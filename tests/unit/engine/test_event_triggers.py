@@ -9,7 +9,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 import holdfast
-from holdfast import EngineConfig, On, WorkerConfig, WorkflowContext, workflow
+from holdfast import EngineConfig, EventTrigger, WorkerConfig, WorkflowContext, workflow
 from holdfast.contract.messages import PublishEvent
 from holdfast.contract.workers import RegisterWorker, Trigger
 from holdfast.engine.messages.publish import Publish
@@ -18,7 +18,7 @@ from holdfast.engine.workers.register import Register
 from holdfast.errors import EventTimeout, InvalidDefinition, InvalidExpression, InvalidRequest
 from holdfast.model import commands as c
 from tests.conftest import QUICK, until
-from tests.looking import rows
+from tests.database_access import rows
 from tests.replay.event_world import KIND, ORG, World
 
 
@@ -27,7 +27,7 @@ async def on_order(ctx: WorkflowContext, data: object) -> object:
     return data
 
 
-@workflow(start_on=[On("order", where="input.amount > 100"), On("refund")])
+@workflow(start_on=[EventTrigger("order", where="input.amount > 100"), EventTrigger("refund")])
 async def on_large(ctx: WorkflowContext, data: object) -> object:
     return ["large", data]
 
@@ -72,7 +72,7 @@ async def test_an_event_that_has_started_something_is_never_dead(engine):
         await client.publish_event("order", number)
 
     assert [] == await client.dead_events()
-    assert 2 == (await client.event_key("order")).dropped
+    assert 2 == (await client.describe_event_key("order")).dropped
 
 
 async def test_an_event_for_one_goes_to_who_waits_before_it_starts_anything(engine):
@@ -146,7 +146,7 @@ async def test_an_event_that_a_workflow_publishes_starts_workflows_too(engine):
 async def test_it_runs_on_its_queue_or_on_the_first_of_its_worker(engine):
     """Where somebody has the code."""
 
-    @workflow(start_on=On("b", queue="fast"))
+    @workflow(start_on=EventTrigger("b", queue="fast"))
     async def fast(ctx: WorkflowContext, data: object) -> object:
         return ctx.info.queue
 
@@ -167,7 +167,7 @@ def test_an_event_for_one_starts_something_when_the_last_page_of_waits_has_refus
     waits = [c.StartWait(wait_no=n + 1, kind="event", key="order", where="input > 9") for n in range(1_500)]
     world.run([world.turn(execution, *waits)])
     trigger = Trigger(kind=KIND, version="1", key="order", queue="default")
-    world.run([Register(replace(world.desk.sessions["s"].request, session="other", triggers=(trigger,)))])
+    world.run([Register(replace(world.dispatcher.sessions["s"].request, session="other", triggers=(trigger,)))])
     request = PublishEvent(org=ORG, key="order", data=Raw(b"5"), consume=True)
     (answer,) = world.run([Publish(request)])
     assert ((), False) == (answer.started, answer.done)
@@ -192,7 +192,7 @@ async def test_the_newest_version_replaces_the_triggers_of_its_kind(engine):
 
         return body
 
-    one, two, three = version("1", ["a", "b"]), version("2", On("b", where="input > 1")), version("3", None)
+    one, two, three = version("1", ["a", "b"]), version("2", EventTrigger("b", where="input > 1")), version("3", None)
     opened = await engine(workflows=[one])
     assert [("w", "a", "1", "default", None), ("w", "b", "1", "default", None)] == triggers(opened)
     await opened.shutdown()
@@ -222,9 +222,9 @@ async def test_triggers_of_other_kinds_stay(engine):
         ("x" * 256, "255"),
         (7, "holdfast.On"),
         ([7], "holdfast.On"),
-        (On("k", where="input.a =="), "column"),
-        (On("k", where="1"), "k"),
-        (["k", On("k", where="input == 1")], "twice"),
+        (EventTrigger("k", where="input.a =="), "column"),
+        (EventTrigger("k", where="1"), "k"),
+        (["k", EventTrigger("k", where="input == 1")], "twice"),
     ],
 )
 def test_a_trigger_that_cannot_work_is_refused_when_it_is_written(start_on, told):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Delivery, EngineConfig, Limits, Status, WorkflowContext, workflow
+from holdfast import DeliveryMode, EngineConfig, Limits, WorkflowContext, WorkflowStatus, workflow
 from holdfast.errors import (
     EventNotFound,
     EventTimeout,
@@ -93,7 +93,7 @@ async def test_another_key_is_another_matter(engine):
     handle = await begin(client, wait_once)
 
     assert [0, 0] == [(await client.publish_event(key)).delivered for key in ("orders", "Order")]
-    assert await handle.status() is Status.WAITING
+    assert await handle.status() is WorkflowStatus.WAITING
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ async def test_consume_on_read_gives_an_event_to_the_longest_waiter_that_matches
 
     assert (1, False) == (answer.delivered, answer.retained)
     assert 1 == await first.result(timeout=10)
-    assert [Status.WAITING] * 2 == [await handle.status() for handle in (other, second)]
+    assert [WorkflowStatus.WAITING] * 2 == [await handle.status() for handle in (other, second)]
     assert [] == await client.list_events("order")
 
 
@@ -183,7 +183,7 @@ async def test_a_wait_that_consumes_uses_up_what_it_gets(engine):
 
     assert (2, False) == (answer.delivered, answer.retained)
     assert [1, 1] == [await handle.result(timeout=10) for handle in (before, greedy)]
-    assert await behind.status() is Status.WAITING
+    assert await behind.status() is WorkflowStatus.WAITING
 
 
 async def test_one_who_looks_back_uses_up_an_event_that_only_one_may_have(engine):
@@ -212,7 +212,10 @@ async def test_an_event_nobody_waits_for_is_kept_with_name_id_value_and_time(eng
     assert all(0 < (each.expires_at - each.published_at).total_seconds() <= 7 * 86_400 for each in kept)
     assert [0] == [each.data for each in await client.list_events("order", before=sent[1].event_id)]
     assert 4 == len(await client.list_events())
-    assert (3, 0) == ((await client.event_key("order")).retained, (await client.event_key("order")).dropped)
+    assert (3, 0) == (
+        (await client.describe_event_key("order")).retained,
+        (await client.describe_event_key("order")).dropped,
+    )
 
 
 async def test_waits_that_look_back_get_kept_events_in_order_each_once(engine):
@@ -259,7 +262,7 @@ async def test_delivery_to_those_created_before_leaves_younger_executions_out(en
     """004-23: one that had begun finds it when it looks back; one that begins later does not."""
     client = (await engine(workflows=WORKFLOWS)).client
     older = await client.start_workflow(wait_when_told, {"look_back": True})
-    await client.publish_event("order", 1, delivery=Delivery.CREATED_BEFORE)
+    await client.publish_event("order", 1, delivery=DeliveryMode.CREATED_BEFORE)
     younger = await client.start_workflow(wait_when_told, {"look_back": True})
     for handle in (older, younger):
         await handle.signal("now")
@@ -293,11 +296,11 @@ async def test_an_expired_event_is_gone_and_dead_if_nobody_got_it(engine):
     handle = await client.start_workflow(wait_once, {"look_back": True})
 
     assert "kept" == await handle.result(timeout=10)
-    await opened._local.upkeep.forget()
+    await opened._local.upkeep.prune()
     assert [kept.event_id] == [each.id for each in await client.list_events()]
     (dead,) = await client.dead_events("order")
     assert (lost.event_id, "lost", "expired") == (dead.id, dead.data, dead.reason)
-    assert 1 == (await client.event_key("order")).retained
+    assert 1 == (await client.describe_event_key("order")).retained
 
 
 async def test_an_event_that_somebody_got_is_never_dead(engine):
@@ -307,7 +310,7 @@ async def test_an_event_that_somebody_got_is_never_dead(engine):
     await begin(opened.client, wait_once)
     await opened.client.publish_event("order", 1)
     clock.move(8 * 86_400)
-    await opened._local.upkeep.forget()
+    await opened._local.upkeep.prune()
 
     assert ([], []) == (await opened.client.list_events(), await opened.client.dead_events())
 
@@ -319,10 +322,10 @@ async def test_dead_events_are_forgotten_in_the_end(engine):
     await opened.client.publish_event("order", 1, expire_after=1)
     for days in (1, 6):
         clock.move(days * 86_400)
-        await opened._local.upkeep.forget()
+        await opened._local.upkeep.prune()
         assert 1 == len(await opened.client.dead_events())
     clock.move(3 * 86_400)
-    await opened._local.upkeep.forget()
+    await opened._local.upkeep.prune()
 
     assert [] == await opened.client.dead_events()
 
@@ -336,7 +339,7 @@ async def test_the_oldest_events_of_a_key_are_dropped_when_there_are_too_many(en
 
     ids = [answer.event_id for answer in answers]
     assert ids[:-4:-1] == [each.id for each in await client.list_events("order")]
-    view = await client.event_key("order")
+    view = await client.describe_event_key("order")
     assert (3, 5) == (view.retained, view.dropped)
     dead = await client.dead_events("order")
     assert (ids[4:0:-1], {"dropped"}) == ([each.id for each in dead], {each.reason for each in dead})
@@ -352,7 +355,7 @@ async def test_a_dead_event_can_be_published_again(engine):
     client = opened.client
     lost = await client.publish_event("order", {"a": 1}, expire_after=5)
     clock.move(6)
-    await opened._local.upkeep.forget()
+    await opened._local.upkeep.prune()
     handle = await begin(client, wait_once)
     answer = await client.replay_event(lost.event_id)
 
@@ -362,7 +365,7 @@ async def test_a_dead_event_can_be_published_again(engine):
     assert [] == await client.dead_events()
     with pytest.raises(EventNotFound):
         await client.replay_event(lost.event_id)
-    assert 1 == (await client.event_key("order")).retained
+    assert 1 == (await client.describe_event_key("order")).retained
 
 
 async def test_of_many_replays_at_once_one_publishes(engine):
@@ -371,7 +374,7 @@ async def test_of_many_replays_at_once_one_publishes(engine):
     opened = await engine(clock=clock)
     lost = await opened.client.publish_event("order", 1, expire_after=5)
     clock.move(6)
-    await opened._local.upkeep.forget()
+    await opened._local.upkeep.prune()
     answers = await asyncio.gather(
         *(opened.client.replay_event(lost.event_id) for _ in range(20)), return_exceptions=True
     )
@@ -387,7 +390,7 @@ async def test_events_can_be_removed_kept_or_dead(engine):
     client = opened.client
     dead = await client.publish_event("order", 1, expire_after=5)
     clock.move(6)
-    await opened._local.upkeep.forget()
+    await opened._local.upkeep.prune()
     kept = await client.publish_event("order", 2)
     for sent in (dead, kept):
         await client.remove_event(sent.event_id)
@@ -398,7 +401,7 @@ async def test_events_can_be_removed_kept_or_dead(engine):
     assert ([], [], 0) == (
         await client.list_events(),
         await client.dead_events(),
-        (await client.event_key("order")).retained,
+        (await client.describe_event_key("order")).retained,
     )
 
 

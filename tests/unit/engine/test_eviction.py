@@ -8,7 +8,7 @@ import os
 import pytest
 
 from holdfast import EngineConfig, StoreConfig, WorkerConfig, WorkflowContext, workflow
-from holdfast.worker.host import REPLAY_ALWAYS
+from holdfast.worker.runtime import REPLAY_ALWAYS
 from tests.conftest import OpenEngine, until
 
 
@@ -42,7 +42,7 @@ async def test_programs_at_rest_are_kept_up_to_the_limit(engine: OpenEngine, pro
     assert ["on"] * 6 == [await handle.result() for handle in handles]
 
 
-async def test_what_is_at_work_hears_of_news_whatever_is_kept(engine: OpenEngine):
+async def test_what_is_at_work_hears_of_events_whatever_is_kept(engine: OpenEngine):
     """With no program kept at all, a cancel and a signal reach executions whose steps are running."""
     go_on = asyncio.Event()
     running = []

@@ -74,7 +74,7 @@ async def test_a_dead_event_can_be_explained(engine):
     await begin(opened.client, ["input == 2"])
     sent = await opened.client.publish_event("order", 1, expire_after=5)
     clock.move(6)
-    await opened._local.upkeep.forget()
+    await opened._local.upkeep.prune()
     explained = await opened.client.explain_event(sent.event_id)
 
     assert "expired" == explained.event.reason
@@ -123,7 +123,7 @@ async def test_a_wait_shows_dead_events_too(engine):
     opened = await engine(workflows=[wait_for], clock=clock)
     sent = await opened.client.publish_event("order", 1, expire_after=5)
     clock.move(6)
-    await opened._local.upkeep.forget()
+    await opened._local.upkeep.prune()
     handle = await begin(opened.client, [None])
     (miss,) = (await handle.explain_wait()).nearest
 

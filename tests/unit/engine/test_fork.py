@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from holdfast import Status, WorkflowContext, task, workflow
-from holdfast.engine.rules.rebuilding import points
+from holdfast import WorkflowContext, WorkflowStatus, task, workflow
+from holdfast.engine.rules.resets import points
 from holdfast.errors import ExecutionNotFound, InvalidRequest, InvalidResetPoint, WorkflowAlreadyRunning
 from holdfast.model import events as e
 from tests.replay.recording import check_whole
@@ -176,7 +176,7 @@ async def test_a_fork_of_a_child_has_no_parent(engine):
     assert (await fork.describe()).parent_execution_id is None
     await fork.signal("go", "astray")
     assert "astray" == await fork.result(timeout=20)
-    assert Status.WAITING == await handle.status()
+    assert WorkflowStatus.WAITING == await handle.status()
     await born.signal("go", "home")
     await handle.signal("own", "own")
     assert ["own", "home"] == await handle.result(timeout=20)

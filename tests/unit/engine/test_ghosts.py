@@ -34,7 +34,7 @@ async def asks(ctx: WorkflowContext) -> int:
     return await ctx.task(answer)
 
 
-async def test_an_attempt_that_is_stopped_before_it_begins_gives_its_slot_back(engine: OpenEngine) -> None:
+async def test_an_attempt_that_is_stopped_before_it_starts_gives_its_slot_back(engine: OpenEngine) -> None:
     """A task that is scheduled and given up in one turn; with one slot, the next task could not run."""
     config = replace(QUICK, worker=replace(QUICK.worker, task_slots=1))
     running = await engine(workflows=[gives_up_at_once, asks], tasks=[answer], config=config)
@@ -88,7 +88,7 @@ async def test_a_session_that_others_have_taken_back_gets_nothing_more(local: Lo
 
     with pytest.raises(SessionLost):
         await polling
-    assert list(local.desk.sessions) == ["new"]
+    assert list(local.dispatcher.sessions) == ["new"]
     assert database_of(local).ready[started.workflow_execution_id].worker == "new"
 
 
@@ -100,9 +100,9 @@ async def test_suspects_that_have_to_wait_are_not_looked_for_without_end(local: 
     ]
     database = database_of(local)
     for execution_id in (held, waiting):
-        database.heads[execution_id].crashes = 4
+        database.execution_rows[execution_id].crashes = 4
     database.ready[waiting] = Ready(since_at=NOW)
-    session = local.desk.sessions["s"]
+    session = local.dispatcher.sessions["s"]
     session.free_turns, session.suspect = 1, held
 
     await local.upkeep.claim()

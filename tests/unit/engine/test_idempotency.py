@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast import Status, TaskContext, WorkflowContext, task, workflow
+from holdfast import TaskContext, WorkflowContext, WorkflowStatus, task, workflow
 from holdfast.contract.executions import SignalWithStart, StartWorkflow
 from holdfast.contract.messages import PublishEvent, SettlePromise
 from holdfast.engine.idempotency import fingerprint_of
@@ -82,8 +82,8 @@ async def stored(env, key, org="default"):
         def plan(self, plan: LoadPlan) -> None:
             plan.requests.add((org, key))
 
-        def decide(self, ws):
-            return ws.loaded.requests.get((org, key))
+        def decide(self, uow):
+            return uow.loaded.requests.get((org, key))
 
     return await env.engine._local.queue.submit(Look(None))
 
@@ -131,7 +131,7 @@ async def test_correlation_and_idempotency_are_two_things(env):
         (answer.already_resolved, answer.idempotency_key_new) for answer in (first, other_key)
     ]
     assert 1 == other_key.value
-    assert Status.WAITING == await handle.status()
+    assert WorkflowStatus.WAITING == await handle.status()
 
 
 async def test_the_loser_of_two_keys_repeats_its_own_answer(env):
@@ -359,12 +359,12 @@ async def test_a_key_of_a_start_counts_while_its_execution_is_open(env):
     """F62: the time runs from completion, never from the start."""
     handle = await env.client.start_workflow(order, 1, idempotency_key="k", idempotency_key_ttl=3600)
     await env.advance(hours=100)
-    await env.engine._local.upkeep.forget()
+    await env.engine._local.upkeep.prune()
     while_open = await env.client.start_workflow(order, 1, idempotency_key="k")
     await resolve(env, handle, 1)
     await handle.result()
     await env.advance(seconds=3599)
-    await env.engine._local.upkeep.forget()
+    await env.engine._local.upkeep.prune()
     soon_after = await env.client.start_workflow(order, 1, idempotency_key="k")
     await env.advance(seconds=1)
     later = await env.client.start_workflow(order, 1, idempotency_key="k")
@@ -422,7 +422,7 @@ async def test_expired_keys_are_cleaned_up_by_themselves(env):
 
     assert [True, True, True] == before
     assert [False, False, True] == after
-    assert Status.WAITING == await running.status()
+    assert WorkflowStatus.WAITING == await running.status()
 
 
 async def test_thousands_are_cleaned_up_page_by_page(env):
@@ -434,7 +434,7 @@ async def test_thousands_are_cleaned_up_page_by_page(env):
     await messages.publish(PublishEvent(org="default", key="e", request_id="kept"))
     await env.advance(seconds=2)
     rounds = 1
-    while await env.engine._local.upkeep.forget():
+    while await env.engine._local.upkeep.prune():
         rounds += 1
 
     assert 3 == rounds
@@ -450,7 +450,7 @@ async def test_a_key_that_is_used_again_while_it_is_cleaned_up_stays(env):
         await messages.publish(request)
         await env.advance(seconds=2)
         # Both are put into the queue before the first is decided.
-        await asyncio.gather(*(call() for call in [lambda r=request: messages.publish(r), upkeep.forget][::order_of]))
+        await asyncio.gather(*(call() for call in [lambda r=request: messages.publish(r), upkeep.prune][::order_of]))
 
         assert not (await messages.publish(request)).idempotency_key_new
 

@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from holdfast.contract.keys import (
     CloseOrg,
+    CreatedKey,
     CreateKey,
     CreateOrg,
-    KeyMade,
     KeyState,
     Principal,
-    RecordAct,
+    RecordAuditEntry,
     RevokeKey,
     RotateKey,
 )
@@ -31,10 +31,10 @@ from holdfast.errors import (
     StorageBusy,
     Unauthenticated,
 )
-from holdfast.model.key_text import hash_key
+from holdfast.model.api_key_text import hash_key
 from holdfast.model.keys import Role
 from tests.conftest import until
-from tests.looking import change, dump
+from tests.database_access import change, dump
 
 SECOND = 1_000_000
 START = 1_800_000_000 * SECOND
@@ -84,17 +84,17 @@ async def keys(node):
     return await node()
 
 
-def digest(made: KeyMade) -> str:
+def digest(made: CreatedKey) -> str:
     found = hash_key(made.text)
     assert found is not None
     return found
 
 
-async def make(keys: LocalKeys, role: Role = Role.ADMIN, org: str = "acme", **fields: Any) -> KeyMade:
+async def make(keys: LocalKeys, role: Role = Role.ADMIN, org: str = "acme", **fields: Any) -> CreatedKey:
     return await keys.create(CreateKey(**({"org": org, "name": f"a {role}", "role": role} | fields)))
 
 
-async def log_in(keys: LocalKeys, made: KeyMade) -> Principal:
+async def log_in(keys: LocalKeys, made: CreatedKey) -> Principal:
     return await keys.authenticate(digest(made))
 
 
@@ -575,7 +575,7 @@ async def test_every_act_is_recorded_with_who_what_when_and_from_where(keys, clo
 async def test_acts_of_others_are_recorded_too(keys):
     """Whatever text comes along: it is made fit to be kept, and never prevents the act."""
     act = await keys.record(
-        RecordAct(org="acme", action="executions.terminate", subject="a\0b\n\ud800" + "x" * 5_000, address="::1")
+        RecordAuditEntry(org="acme", action="executions.terminate", subject="a\0b\n\ud800" + "x" * 5_000, address="::1")
     )
     assert act.subject == "a\ufffdb\ufffd\ufffd" + "x" * 995
     assert await keys.audit("acme") == [act]
@@ -584,7 +584,7 @@ async def test_acts_of_others_are_recorded_too(keys):
 
 async def test_a_record_is_read_in_pages(keys):
     for number in range(5):
-        await keys.record(RecordAct(org="acme", action=f"act.{number}"))
+        await keys.record(RecordAuditEntry(org="acme", action=f"act.{number}"))
     assert [act.seq for act in await keys.audit("acme", limit=2)] == [5, 4]
     assert [act.seq for act in await keys.audit("acme", before=4, limit=2)] == [3, 2]
     for limit in (0, 1_001, True):
@@ -621,7 +621,7 @@ ANOTHER_END = (
 async def test_a_record_that_was_tampered_with_says_where(keys, database_url, damage, first_bad):
     """Edited, cut, swapped, made longer: the first number that does not fit."""
     for number in range(6):
-        await keys.record(RecordAct(org="acme", action=f"act.{number}"))
+        await keys.record(RecordAuditEntry(org="acme", action=f"act.{number}"))
     assert (await keys.verify_audit("acme")).first_bad is None
     await change(database_url, damage)
     assert (await keys.verify_audit("acme")).first_bad == first_bad

@@ -6,9 +6,18 @@ from typing import Any
 
 import pytest
 
-from holdfast.contract.keys import CloseOrg, CreateKey, CreateOrg, KeyMade, Principal, RecordAct, RevokeKey, RotateKey
+from holdfast.contract.keys import (
+    CloseOrg,
+    CreatedKey,
+    CreateKey,
+    CreateOrg,
+    Principal,
+    RecordAuditEntry,
+    RevokeKey,
+    RotateKey,
+)
 from holdfast.errors import HoldfastError, Unauthenticated
-from holdfast.model.key_text import hash_key
+from holdfast.model.api_key_text import hash_key
 from holdfast.model.keys import Role
 
 ORGS = ("acme", "globex", "initech")
@@ -21,7 +30,7 @@ class Crowd:
     def __init__(self, keys: Any, chance: random.Random) -> None:
         self.keys = keys
         self.chance = chance
-        self.made: list[KeyMade] = []
+        self.made: list[CreatedKey] = []
         self.principals: list[Principal] = []
         self.refused = 0
 
@@ -47,11 +56,11 @@ class Crowd:
             case "o":
                 await self.keys.create_org(CreateOrg(slug=org, by=by))
             case "a":
-                await self.keys.record(RecordAct(org=org, action="tests.try", by=by))
+                await self.keys.record(RecordAuditEntry(org=org, action="tests.try", by=by))
             case "x" if org == "initech":
                 await self.keys.close_org(CloseOrg(slug=org, by=by))
 
-    async def _hold(self, made: KeyMade) -> None:
+    async def _hold(self, made: CreatedKey) -> None:
         self.made.append(made)
         self.principals.append(await self.keys.authenticate(hash_key(made.text) or ""))
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from holdfast import Engine, EngineConfig, Status, WorkerConfig
+from holdfast import Engine, EngineConfig, WorkerConfig, WorkflowStatus
 from holdfast.contract import workers as wk
 from holdfast.errors import InvalidRequest, StaleAttempt, StaleClaim
 from holdfast.model import commands as c
@@ -36,7 +36,7 @@ class Hand:
     def __init__(self, engine: Engine, session: str) -> None:
         self.session = session
         self.workers = engine._local.workers
-        self.post: list[wk.Work] = []
+        self.outbox: list[wk.Work] = []
         self.polling: asyncio.Future[list[wk.Work]] | None = None
 
     async def register(self, build: str = "b1", turn_slots: int = 10, task_slots: int = 10) -> "Hand":
@@ -58,12 +58,12 @@ class Hand:
     async def get(self, kind: type) -> Any:
         """The next piece of work of this kind."""
         while True:
-            for work in self.post:
+            for work in self.outbox:
                 if isinstance(work, kind):
-                    self.post.remove(work)
+                    self.outbox.remove(work)
                     return work
             polling, self.polling = self.polling or self.workers.poll(self.session), None
-            self.post += await asyncio.wait_for(polling, 10)
+            self.outbox += await asyncio.wait_for(polling, 10)
 
     async def commit(self, work: wk.TurnWork, *commands: c.Command, **options: Any) -> wk.TurnAnswer:
         turn = c.Turn(up_to=options.pop("up_to", work.last_seq), commands=commands)
@@ -106,7 +106,7 @@ class Hand:
         """Whether a look round the engine brings nothing. The answer to an operation comes after the work it gave."""
         self.polling = self.polling or self.workers.poll(self.session)
         await self.beat()
-        return not self.polling.done() and not self.post
+        return not self.polling.done() and not self.outbox
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ async def test_a_start_is_handed_out_at_once(running, hand):
 
     assert (handle.id, "k", "1", 1, 1) == (work.execution_id, work.kind, work.version, work.last_seq, work.token.epoch)
     assert ["WORKFLOW_STARTED"] == [event.type for event in work.events]
-    assert Status.RUNNING == await handle.status()
+    assert WorkflowStatus.RUNNING == await handle.status()
 
 
 async def test_a_quiet_turn_gives_the_lease_back(running, hand):
@@ -158,22 +158,22 @@ async def test_a_quiet_turn_gives_the_lease_back(running, hand):
     answer = await hand.commit(work, waiting_for=ON_SIGNAL)
 
     assert wk.TurnAnswer(wk.TurnVerdict.RECORDED, first_seq=2, last_seq=2, released=True) == answer
-    assert Status.WAITING == await handle.status()
+    assert WorkflowStatus.WAITING == await handle.status()
     await handle.signal("go")
     again = await hand.get(wk.TurnWork)
     assert (3, 2) == (again.last_seq, again.token.epoch)
     assert ["SIGNAL_RECEIVED"] == [event.type for event in again.events]
 
 
-async def test_news_go_to_the_holder(running, hand):
+async def test_events_go_to_the_holder(running, hand):
     """What arrives during a turn is told at once and needs no new lease."""
     handle = await start(running)
     work = await hand.get(wk.TurnWork)
     await handle.signal("go", 7)
-    news = await hand.get(wk.News)
+    pending_events = await hand.get(wk.PendingEvents)
 
-    assert (handle.id, 2) == (news.execution_id, news.last_seq)
-    assert [b"7"] == [bytes(event.body.signal_value) for event in news.events]
+    assert (handle.id, 2) == (pending_events.execution_id, pending_events.last_seq)
+    assert [b"7"] == [bytes(event.body.signal_value) for event in pending_events.events]
     answer = await hand.commit(work, waiting_for=ON_SIGNAL)
     assert (False, 3) == (answer.released, answer.last_seq)
 
@@ -249,7 +249,7 @@ async def test_a_program_that_takes_its_workers_down_is_parked(running, clock):
         await running.recover()
     view = await handle.describe()
 
-    assert (Status.STUCK, "worker_crashes") == (view.status, view.stuck.code)
+    assert (WorkflowStatus.STUCK, "worker_crashes") == (view.status, view.stuck.code)
     assert "3 times" in view.stuck.message
     assert await handle.resume()
     last = await Hand(running, "last").register()
@@ -278,7 +278,7 @@ async def test_of_two_suspects_the_one_taken_last_is_to_blame(running, clock):
     await running.recover()
 
     statuses = {handle.id: (await handle.describe()).status for handle in suspects}
-    assert {first.execution_id: Status.PENDING, second.execution_id: Status.STUCK} == statuses
+    assert {first.execution_id: WorkflowStatus.PENDING, second.execution_id: WorkflowStatus.STUCK} == statuses
 
 
 async def start_unclaimed(running):
@@ -309,7 +309,7 @@ async def test_no_more_turns_than_slots(running):
     work = await hand.get(wk.TurnWork)
 
     assert await hand.nothing_more()
-    assert {Status.RUNNING, Status.PENDING} == {await first.status(), await second.status()}
+    assert {WorkflowStatus.RUNNING, WorkflowStatus.PENDING} == {await first.status(), await second.status()}
     await hand.commit(work, waiting_for=ON_SIGNAL)
     assert {first.id, second.id} == {work.execution_id, (await hand.get(wk.TurnWork)).execution_id}
 
@@ -404,14 +404,14 @@ async def test_the_end_is_not_recorded_over_an_unseen_call(running, hand, call):
     answer = await hand.commit(work, c.CompleteWorkflow(), up_to=known, base_seq=known, unread=(3,))
 
     assert (wk.TurnVerdict.RECORDED, True) == (answer.verdict, answer.closed)
-    assert Status.COMPLETED == await handle.status()
+    assert WorkflowStatus.COMPLETED == await handle.status()
     letters = {letter.seq: letter.reason for letter in await running.client.dead_letters(handle.id)}
     history = await handle.history()
     last_signal = max(event.seq for event in history if event.type == "SIGNAL_RECEIVED")
     assert {3: "closed_before_read", last_signal: "closed_before_read"} == letters
 
 
-async def test_other_news_do_not_hold_up_the_end(running, hand):
+async def test_other_events_do_not_hold_up_the_end(running, hand):
     """A task that finished meanwhile is nothing the program has to see."""
     handle = await start(running)
     work = await hand.get(wk.TurnWork)
@@ -476,7 +476,7 @@ async def test_a_parked_execution_is_tried_again_by_the_same_code_after_a_while(
     handle = await start(running)
     await park(hand, await hand.get(wk.TurnWork))
 
-    assert Status.STUCK == await handle.status()
+    assert WorkflowStatus.STUCK == await handle.status()
     await handle.signal("go")
     for _ in range(14):
         clock.advance(20)

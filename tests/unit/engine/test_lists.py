@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from holdfast import Status, WorkflowContext, workflow
+from holdfast import WorkflowContext, WorkflowStatus, workflow
 from holdfast.errors import InvalidCursor, InvalidRequest
 from tests.conftest import until
 
@@ -45,7 +45,7 @@ async def listed(client, **filters):
 
 async def settled(client, **counts):
     """Wait until there are that many executions of each status."""
-    wanted = {Status[name]: number for name, number in counts.items()}
+    wanted = {WorkflowStatus[name]: number for name, number in counts.items()}
     await until(lambda: counted(client, wanted))
 
 
@@ -75,9 +75,9 @@ async def test_filter_by_status(client):
     await settled(client, WAITING=2, COMPLETED=2, FAILED=1)
 
     assert waiting[::-1] == await listed(client, status="WAITING")
-    assert done[::-1] == await listed(client, status=Status.COMPLETED)
-    assert failed + done[::-1] == await listed(client, status=[Status.COMPLETED, "FAILED"])
-    assert [] == await listed(client, status=Status.STUCK)
+    assert done[::-1] == await listed(client, status=WorkflowStatus.COMPLETED)
+    assert failed + done[::-1] == await listed(client, status=[WorkflowStatus.COMPLETED, "FAILED"])
+    assert [] == await listed(client, status=WorkflowStatus.STUCK)
 
 
 async def test_filter_by_kind(client):

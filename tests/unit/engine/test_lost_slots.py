@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from holdfast import Status, WorkflowContext, workflow
+from holdfast import WorkflowContext, WorkflowStatus, workflow
 from holdfast.contract import workers as wk
 from holdfast.errors import StorageBusy
 from tests.conftest import QUICK, until
@@ -54,8 +54,8 @@ async def test_the_slot_of_a_turn_that_was_taken_away_is_free_again(engine, how,
 
         other = await caller.client.start_workflow(quick)
         assert "done" == await other.result(timeout=20)
-        assert Status.TERMINATED == await handle.status()
-        (session,) = at_work._local.desk.sessions.values()
+        assert WorkflowStatus.TERMINATED == await handle.status()
+        (session,) = at_work._local.dispatcher.sessions.values()
         await until(partial(_free, session))
 
 
@@ -72,7 +72,7 @@ async def test_a_session_is_open_though_its_first_look_for_work_has_failed(engin
         org="default", session="s", host="h", pid=1, builds={("k", "1"): "b"}, turn_slots=1, task_slots=1, lease_s=60.0
     )
     await local.workers.register(request)
-    assert "s" in local.desk.sessions
+    assert "s" in local.dispatcher.sessions
 
 
 async def _free(session):

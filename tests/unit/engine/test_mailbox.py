@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from holdfast import EngineConfig, Limits, SyncEngine, WorkflowContext, errors, query, signal, workflow
-from holdfast.contract.executions import BuryUnread, TerminateExecution
-from holdfast.engine.executions.bury_unread import Bury
+from holdfast.contract.executions import DeadLetterUnread, TerminateExecution
+from holdfast.engine.executions.dead_letter_unread import DeadLetterUnreadSignals
 from holdfast.model import events as e
 from tests.conftest import QUICK, until
 
@@ -297,24 +297,24 @@ async def test_what_a_terminated_execution_had_not_seen_becomes_dead_letters(eng
     ]
 
 
-async def test_what_a_terminated_execution_had_seen_and_not_read_is_buried_on_request(engine):
+async def test_what_a_terminated_execution_had_seen_and_not_read_is_dead_lettered_on_request(engine):
     client = (await engine(workflows=WORKFLOWS)).client
     handle = await client.start_workflow(picky, workflow_id="w")
     await handle.signal("read", "on")
     await handle.signal("note", "left")
     await until(lambda: _seen(handle, 2))
     with pytest.raises(errors.ExecutionOpen):
-        await client.bury_unread(handle.id)
+        await client.dead_letter_unread(handle.id)
     await handle.terminate()
 
-    assert await client.bury_unread(handle.id, reason="operator") == 1
-    assert await client.bury_unread(handle.id) == 0
+    assert await client.dead_letter_unread(handle.id, reason="operator") == 1
+    assert await client.dead_letter_unread(handle.id) == 0
     (letter,) = await client.dead_letters(handle.id)
     assert (letter.value, letter.reason) == ("left", "operator")
     again = await client.start_workflow(reader, workflow_id="w")
     await client.redeliver(letter)
     assert await again.result(timeout=20) == ["left"]
-    assert await client.bury_unread(handle.id) == 0, "what was redelivered can't come back"
+    assert await client.dead_letter_unread(handle.id) == 0, "what was redelivered can't come back"
     assert await client.dead_letters() == []
 
 
@@ -375,7 +375,7 @@ async def test_a_reset_that_leaves_signals_out_does_not_drop_them_in_silence(eng
     assert {"note": 2} == await fresh.pending_signals()
 
 
-async def test_what_a_reset_has_taken_along_is_not_buried(engine):
+async def test_what_a_reset_has_taken_along_is_not_dead_lettered(engine):
     """Nor by somebody who has asked the program before the reset, and buries after it."""
     running = await engine(workflows=WORKFLOWS)
     client = running.client
@@ -385,7 +385,9 @@ async def test_what_a_reset_has_taken_along_is_not_buried(engine):
     await handle.terminate()
     await handle.retry()
 
-    late = Bury(BuryUnread(org="default", workflow_execution_id=handle.id, reason="late"), [left.signal_event_sequence])
+    late = DeadLetterUnreadSignals(
+        DeadLetterUnread(org="default", workflow_execution_id=handle.id, reason="late"), [left.signal_event_sequence]
+    )
     assert 0 == await running._local.queue.submit(late)
     assert [] == await client.dead_letters()
 
@@ -423,7 +425,7 @@ async def test_a_reset_takes_letters_along_that_are_just_being_made(engine, monk
     assert {"note": 2 if reapply else 1} == await again.pending_signals()
 
 
-def test_the_blocking_face(database_url):
+def test_the_sync_client(database_url):
     with SyncEngine(database_url, workflows=WORKFLOWS, config=QUICK) as engine:
         handle = engine.client.start_workflow(picky, workflow_id="w")
         handle.signal("note", "one")

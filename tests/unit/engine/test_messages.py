@@ -11,11 +11,11 @@ import pytest
 from holdfast import (
     Engine,
     EngineConfig,
-    MessageSent,
-    Status,
+    SendResult,
     StoreConfig,
     WorkflowContext,
     WorkflowHandle,
+    WorkflowStatus,
     errors,
     workflow,
 )
@@ -64,7 +64,7 @@ async def start(engine: Engine, kind: Any, *keys: str) -> list[WorkflowHandle]:
         handle = await engine.client.start_workflow(kind, key)
 
         async def waiting(handle: WorkflowHandle = handle) -> bool:
-            return await handle.status() is Status.WAITING
+            return await handle.status() is WorkflowStatus.WAITING
 
         await until(waiting)
         handles.append(handle)
@@ -82,10 +82,10 @@ async def test_a_message_reaches_exactly_one(engine: OpenEngine):
 
     sent = await opened.client.send_message("paid", "a", {"amount": 7})
 
-    assert isinstance(sent, MessageSent)
+    assert isinstance(sent, SendResult)
     assert (True, True, False) == (bool(sent), sent.delivered, sent.retained)
     assert {"amount": 7} == await first.result(timeout=10)
-    assert await second.status() is Status.WAITING
+    assert await second.status() is WorkflowStatus.WAITING
     (body,) = [event.body for event in await first.history() if isinstance(event.body, e.EventReceived)]
     assert ("paid", "a", sent.event_id) == (body.key, body.correlation, body.event_id)
     assert await opened.client.send_message("paid", "a", 8)
@@ -106,7 +106,7 @@ async def test_name_and_key_have_to_be_the_same(engine: OpenEngine):
     ]
 
     assert [(False, True)] * 3 == [(bool(sent), sent.retained) for sent in answers]
-    assert await handle.status() is Status.WAITING
+    assert await handle.status() is WorkflowStatus.WAITING
     assert await opened.client.send_message("paid", "a")
 
 
@@ -118,7 +118,7 @@ async def test_an_event_is_no_message(engine: OpenEngine):
     await opened.client.publish_event("paid", 1)
     assert 0 == await opened.client.broadcast("paid")
 
-    assert await handle.status() is Status.WAITING
+    assert await handle.status() is WorkflowStatus.WAITING
     assert await opened.client.send_message("paid", "a", 2)
     assert 2 == await handle.result(timeout=10)
 
@@ -232,7 +232,7 @@ async def test_the_same_key_is_the_same_message(engine: OpenEngine):
 
     assert sent == again
     assert 1 == await first.result(timeout=10)
-    assert await second.status() is Status.WAITING
+    assert await second.status() is WorkflowStatus.WAITING
     with pytest.raises(errors.RequestMismatch):
         await opened.client.send_message("paid", "a", 2, idempotency_key="k")
 

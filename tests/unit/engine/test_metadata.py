@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast import Status, WorkflowContext, workflow
+from holdfast import WorkflowContext, WorkflowStatus, workflow
 from holdfast.errors import InvalidCursor, InvalidRequest
 from tests.unit.engine.records import waiting
 
@@ -68,7 +68,7 @@ async def test_pages(engine):
     assert [handle.id for handle in reversed(handles[::2])] == ids
     with pytest.raises(InvalidCursor):
         await client.list_workflows(metadata={"n": "1"}, limit=3, cursor=page.next_cursor)
-    (ended,) = (await client.list_workflows(metadata={"n": "0"}, status=Status.TERMINATED)).items
+    (ended,) = (await client.list_workflows(metadata={"n": "0"}, status=WorkflowStatus.TERMINATED)).items
     assert handles[0].id == ended.workflow_execution_id
 
 

@@ -32,7 +32,7 @@ async def test_an_engine_whose_worker_could_not_start_holds_nothing_open(
     monkeypatch.setattr(Worker, "start", fails)
     for _ in range(2):
         with pytest.raises(StorageBusy):
-            await engine.start_up()
+            await engine.open()
         assert before == asyncio.all_tasks()
 
     monkeypatch.setattr(Worker, "start", start)
@@ -75,7 +75,7 @@ async def test_a_heartbeat_that_overtakes_the_registration_costs_no_session(engi
 
     workers.register = slowly  # type: ignore[method-assign]
     before = worker.session
-    running._local.desk.close(before, SessionLost("had expired"))
+    running._local.dispatcher.close(before, SessionLost("had expired"))
     name = await until(lambda: worker.session not in {"", before} and worker.session)
     worker._session_lost(name)
     may_go_on.set()
@@ -91,7 +91,7 @@ async def test_a_worker_that_stops_while_it_opens_a_session_leaves_nothing_behin
     running = await engine(workflows=[greets])
     worker = running.worker
     assert worker is not None
-    running._local.desk.close(worker.session, SessionLost("had expired"))
+    running._local.dispatcher.close(worker.session, SessionLost("had expired"))
     await running.shutdown()
 
     assert 0 == sum(task.get_name() == "holdfast-worker" for task in asyncio.all_tasks())

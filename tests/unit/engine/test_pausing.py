@@ -125,7 +125,7 @@ async def test_other_nodes_notice(engine):
     works, asked = await engine(**ALL), await engine()
     client = asked.client
     await client.pause_queue("default")
-    await until(lambda: works._local.desk.paused_queues)
+    await until(lambda: works._local.dispatcher.paused_queues)
     handle = await client.start_workflow("notes", "there")
     await works.client.start_workflow(notes, "here")
 
@@ -152,7 +152,7 @@ async def test_idle_workers_do_not_spin_on_a_paused_queue(engine):
     await running.client.pause_queue("default")
     for number in range(3):
         await running.client.start_workflow(notes, str(number))
-    sessions = running._local.desk.sessions.values()
+    sessions = running._local.dispatcher.sessions.values()
     await until(lambda: not any(session.could_take_more for session in sessions))
     assert [3] == [queue.turns for queue in await running.client.list_queues()]
 

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from holdfast import Status, WorkflowContext, workflow
+from holdfast import WorkflowContext, WorkflowStatus, workflow
 from holdfast.errors import (
     ExecutionOutcome,
     InvalidRequest,
@@ -130,7 +130,7 @@ async def test_many_that_terminate_each_other_leave_one(engine):
 
     assert 20 == len({handle.id for handle in handles})
     statuses = [await handle.status() for handle in handles]
-    assert 19 == statuses.count(Status.TERMINATED)
+    assert 19 == statuses.count(WorkflowStatus.TERMINATED)
     await check_all(running)
 
 

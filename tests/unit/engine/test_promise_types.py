@@ -13,7 +13,7 @@ from holdfast.model import commands as c
 from holdfast.model import events as e
 from holdfast.replay.journal import Journal
 from tests.conftest import until
-from tests.looking import application
+from tests.database_access import application
 from tests.unit.engine.records import check_all
 
 TOKENS: dict[str, str] = {}
@@ -169,7 +169,7 @@ async def test_an_event_that_fits_nobody_ends_as_a_dead_one(env):
     published = await env.client.publish_event("paid", 7, expire_after=10)
     assert 0 == published.delivered
     await env.advance(seconds=60)
-    await env.engine._local.upkeep.forget()
+    await env.engine._local.upkeep.prune()
 
     [dead] = await env.client.dead_events()
     assert (published.event_id, "expired") == (dead.id, dead.reason)
@@ -187,7 +187,7 @@ async def test_what_was_settled_early_is_settled(env):
     await check_all(env.engine)
 
 
-async def test_what_cant_be_known_at_the_door_is_the_workflows_matter(env):
+async def test_what_cant_be_known_at_the_server_is_the_workflows_matter(env):
     handle = await env.client.start_workflow(picky)
     await env.idle()
     with pytest.raises(PromiseValueInvalid):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import PromiseState, Status, WorkflowContext, task, workflow
+from holdfast import PromiseState, WorkflowContext, WorkflowStatus, task, workflow
 from holdfast.contract.messages import PublishEvent, SettlePromise
 from holdfast.errors import (
     ExecutionClosed,
@@ -23,7 +23,7 @@ from holdfast.errors import (
 from holdfast.model.payloads import encode
 from holdfast.model.tokens import token_hash
 from tests.conftest import until
-from tests.looking import contents
+from tests.database_access import contents
 from tests.unit.engine.records import check_all
 
 HANDED_OUT: dict[str, tuple[str, str]] = {}
@@ -187,7 +187,7 @@ async def test_an_event_of_its_key_settles_the_promise(env):
         promise.settled_by.idempotency_key,
         published.event_id,
     )
-    assert Status.WAITING == await other.status()
+    assert WorkflowStatus.WAITING == await other.status()
 
 
 async def test_an_event_comes_too_late_for_a_settled_promise(env):
@@ -518,7 +518,7 @@ async def test_an_early_settlement_has_its_time(env, cleaned):
     await env.client.resolve_promise(f"{handle.id}:payment", 1, allow_early=True, idempotency_key_ttl=10)
     await env.advance(seconds=10)
     if cleaned:
-        await env.engine._local.upkeep.forget()
+        await env.engine._local.upkeep.prune()
         assert [] == await handle.promises()
     second = await env.client.resolve_promise(f"{handle.id}:payment", 2, allow_early=True)
     await env.advance(hours=24)

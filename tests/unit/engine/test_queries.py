@@ -6,10 +6,10 @@ from uuid import uuid4
 
 import pytest
 
-from holdfast import Status, WorkerConfig, WorkflowContext, query, signal, workflow
+from holdfast import WorkerConfig, WorkflowContext, WorkflowStatus, query, signal, workflow
 from holdfast.contract.calls import QueryExecution
 from holdfast.contract.workers import AnswerQuery, QueryWork, RegisterWorker
-from holdfast.engine.desk import Desk
+from holdfast.engine.dispatcher import Dispatcher
 from holdfast.engine.queries import Queries
 from holdfast.errors import (
     EngineStopped,
@@ -136,7 +136,7 @@ async def has_status(handle, status):
 
 async def waiting(client, first=1):
     handle = await client.start_workflow(Adding, first)
-    await until(lambda: has_status(handle, Status.WAITING))
+    await until(lambda: has_status(handle, WorkflowStatus.WAITING))
     return handle
 
 
@@ -223,7 +223,7 @@ async def test_a_closed_workflow_answers(engine, how):
         await handle.cancel()
     else:
         await handle.terminate()
-    await until(lambda: has_status(handle, Status[how.upper()]))
+    await until(lambda: has_status(handle, WorkflowStatus[how.upper()]))
 
     assert 3 == await handle.query("total")
 
@@ -247,7 +247,7 @@ async def test_a_query_after_a_restart_rebuilds_the_program(engine):
     handle = await waiting(first.client, 1)
     for _ in range(5):
         await handle.signal("add", 1)
-    await until(lambda: has_status(handle, Status.WAITING))
+    await until(lambda: has_status(handle, WorkflowStatus.WAITING))
     await first.shutdown()
     second = await engine(workflows=[Adding])
     before = await second.client.history(handle.id)
@@ -290,7 +290,7 @@ async def test_where_the_code_is(engine):
     client = (await engine(workflows=[Adding, plain])).client
     handle = await waiting(client)
     function = await client.start_workflow(plain)
-    await until(lambda: has_status(function, Status.WAITING))
+    await until(lambda: has_status(function, WorkflowStatus.WAITING))
 
     assert "test_queries.py" in str(await handle.stack())
     assert "test_queries.py" in str(await function.stack())
@@ -325,7 +325,7 @@ async def test_a_workflow_that_is_never_at_rest_answers(engine):
     running = await engine(workflows=[Restless])
     handle = await running.client.start_workflow(Restless, 300)
     answers = []
-    while await handle.status() is Status.RUNNING:
+    while await handle.status() is WorkflowStatus.RUNNING:
         answers.append(await handle.query("so_far"))
 
     assert 300 == await handle.result(timeout=10)
@@ -393,7 +393,7 @@ async def test_a_workflow_is_asked_as_it_was(engine):
     for amount in (10, 100):
         marks[(await handle.history())[-1].seq] = await handle.query("total")
         await handle.signal("add", amount)
-        await until(lambda: has_status(handle, Status.WAITING))
+        await until(lambda: has_status(handle, WorkflowStatus.WAITING))
     marks[(await handle.history())[-1].seq] = 111
     await closed(handle)
     last = (await handle.history())[-1].seq
@@ -546,22 +546,22 @@ async def test_a_stuck_workflow_says_why_it_has_no_answer(engine):
 
     first = await engine(workflows=[shop(["go", "sleep"])])
     handle = await first.client.start_workflow("shop")
-    await until(lambda: has_status(handle, Status.WAITING))
+    await until(lambda: has_status(handle, WorkflowStatus.WAITING))
     quiet = (await handle.history())[-1].seq
     await handle.signal("go")
     await until(lambda: timers(handle))
-    await until(lambda: has_status(handle, Status.WAITING))
+    await until(lambda: has_status(handle, WorkflowStatus.WAITING))
     await first.shutdown()
     client = (await engine(workflows=[shop(["go", "pay"])])).client
     await client.signal_workflow(handle.id, "pay")
     handle = client.workflow(handle.id)
-    await until(lambda: has_status(handle, Status.STUCK))
+    await until(lambda: has_status(handle, WorkflowStatus.STUCK))
 
     with pytest.raises(QueryFailed, match="timer 1") as failed:
         await handle.query("where")
     assert "DeterminismError" == failed.value.error_type
     assert "go" == await handle.query("where", as_of=quiet)
-    assert Status.STUCK is await handle.status()
+    assert WorkflowStatus.STUCK is await handle.status()
 
 
 async def timers(handle):
@@ -586,11 +586,11 @@ async def test_a_caller_who_gives_up_leaves_nothing_behind(engine, monkeypatch):
     with pytest.raises(TimeoutError):
         await handle.query("total", timeout=0.01)
     asking = asyncio.create_task(handle.query("total"))
-    await until(lambda: running._local.queries._asked)
+    await until(lambda: running._local.queries._pending)
     asking.cancel()
     await asyncio.gather(asking, return_exceptions=True)
 
-    await until(lambda: {} == running._local.queries._asked)
+    await until(lambda: {} == running._local.queries._pending)
     free.set()
     assert 1 == await handle.query("total")
 
@@ -647,25 +647,25 @@ async def test_an_engine_that_stops_answers_whoever_waits(engine, monkeypatch):
 
     monkeypatch.setattr(running._local.workers, "answer_query", never)
     asking = asyncio.create_task(handle.query("total"))
-    await until(lambda: running._local.queries._asked)
+    await until(lambda: running._local.queries._pending)
     await running.shutdown()
     with pytest.raises((EngineStopped, NoWorker)):
         await asking
 
 
-def a_session(desk, name):
+def a_session(dispatcher, name):
     request = RegisterWorker(
         org="o", session=name, host="h", pid=1, builds={("k", "1"): "b"}, turn_slots=1, task_slots=1, lease_s=1.0
     )
-    desk.open(request)
-    return desk.sessions[name]
+    dispatcher.open(request)
+    return dispatcher.sessions[name]
 
 
 async def test_a_question_to_a_lost_worker_goes_to_the_next():
     """Whoever asked does not notice, as long as there is another."""
-    desk = Desk(suspect_from=4)
-    first, second = a_session(desk, "first"), a_session(desk, "second")
-    queries = Queries(desk, iter(range(10)).__next__)
+    dispatcher = Dispatcher(suspect_from=4)
+    first, second = a_session(dispatcher, "first"), a_session(dispatcher, "second")
+    queries = Queries(dispatcher, iter(range(10)).__next__)
     execution = Execution(
         id="e", org="o", workflow_id="w", kind="k", version="1", queue="default", priority=0, state=State.OPEN,
         created_at=0, updated_at=0, last_seq=4,
@@ -673,10 +673,10 @@ async def test_a_question_to_a_lost_worker_goes_to_the_next():
     asking = asyncio.create_task(
         queries.ask(QueryExecution(org="o", workflow_execution_id="e", query_name="q"), execution)
     )
-    await until(lambda: first.post)
-    desk.close("first", EngineStopped())
+    await until(lambda: first.outbox)
+    dispatcher.close("first", EngineStopped())
     queries.lost("first")
-    (work,) = await until(lambda: second.post)
+    (work,) = await until(lambda: second.outbox)
     assert isinstance(work, QueryWork)
     assert ("q", 4, False) == (work.query_name, work.last_seq, work.has_input)
     queries.answered(AnswerQuery(query_id=work.query_id))
@@ -685,8 +685,8 @@ async def test_a_question_to_a_lost_worker_goes_to_the_next():
     asking = asyncio.create_task(
         queries.ask(QueryExecution(org="o", workflow_execution_id="e", query_name="q"), execution)
     )
-    await until(lambda: len(second.post) == 2)
-    desk.close("second", EngineStopped())
+    await until(lambda: len(second.outbox) == 2)
+    dispatcher.close("second", EngineStopped())
     queries.lost("second")
     with pytest.raises(NoWorker):
         await asking

@@ -7,8 +7,8 @@ from contextlib import suppress
 
 import pytest
 
-from holdfast import RetryPolicy, Status, WorkflowContext, task, workflow
-from holdfast.engine.rules.rebuilding import points
+from holdfast import RetryPolicy, WorkflowContext, WorkflowStatus, task, workflow
+from holdfast.engine.rules.resets import points
 from holdfast.errors import Conflict, InvalidResetPoint
 from tests.conftest import until
 from tests.unit.engine.records import check_all
@@ -95,7 +95,7 @@ async def all_ended(client):
     """Whoever still waits for a signal gets one."""
     opened = [view for view in (await client.list_workflows(limit=500)).items if view.status.is_open]
     for view in opened:
-        assert Status.STUCK != view.status, view.stuck
+        assert WorkflowStatus.STUCK != view.status, view.stuck
         with suppress(Conflict):
             await client.signal_workflow(view.workflow_execution_id, "heard" if view.kind == "ear" else "go", -1)
     return not opened

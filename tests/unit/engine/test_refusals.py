@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from holdfast import Engine, EngineConfig, Limits, Status, WorkflowContext, task, workflow
+from holdfast import Engine, EngineConfig, Limits, WorkflowContext, WorkflowStatus, task, workflow
 from holdfast.errors import (
     ExecutionNotFound,
     InvalidDatabaseUrl,
@@ -129,7 +129,7 @@ async def test_an_input_without_durable_form(client, value, path, reason):
 async def test_a_signal_value_without_durable_form(client):
     """The field is `signal_value`; the history stays as it is."""
     handle = await client.start_workflow(wait_for_go)
-    await until(lambda: has_status(handle, Status.WAITING))
+    await until(lambda: has_status(handle, WorkflowStatus.WAITING))
     before = await handle.history()
     error = await refused(handle.signal("go", {"x": print}), PayloadNotEncodable, r"signal_value\.x")
 
@@ -240,7 +240,7 @@ async def test_other_bad_names(client, field, name):
 async def test_bad_names_of_a_plain_signal(client, name):
     """Signal name and request id of a plain signal are checked like those of a signal-with-start."""
     handle = await client.start_workflow(wait_for_go)
-    await until(lambda: has_status(handle, Status.WAITING))
+    await until(lambda: has_status(handle, WorkflowStatus.WAITING))
     before = await handle.history()
     await refused(handle.signal(name), InvalidRequest, "signal_name")
     await refused(handle.signal("go", request_id=name), InvalidRequest, "request_id")
@@ -323,7 +323,7 @@ async def test_a_result_without_durable_form_fails_the_workflow(engine):
 
     client = (await engine(workflows=[broken])).client
     handle = await client.start_workflow(broken)
-    await until(lambda: has_status(handle, Status.FAILED))
+    await until(lambda: has_status(handle, WorkflowStatus.FAILED))
     failure = (await handle.history())[-1].body.failure
 
     assert ("PayloadNotEncodable", "payload_not_encodable") == (failure.type, failure.code)
@@ -509,7 +509,7 @@ def test_a_bad_database_url(url, tmp_path, monkeypatch):
 async def test_a_folder_that_does_not_exist(tmp_path):
     """The folder is named; nothing is created."""
     with pytest.raises(InvalidDatabaseUrl, match=r"nowhere.*does not exist"):
-        await Engine(f"sqlite:///{tmp_path}/nowhere/a.db").start_up()
+        await Engine(f"sqlite:///{tmp_path}/nowhere/a.db").open()
 
     assert [] == list(tmp_path.iterdir())
 
@@ -518,7 +518,7 @@ async def test_a_folder_that_does_not_exist(tmp_path):
 async def test_a_folder_instead_of_a_file(tmp_path):
     """A folder is no database."""
     with pytest.raises(StorageError, match="is a folder"):
-        await Engine(f"sqlite:///{tmp_path}").start_up()
+        await Engine(f"sqlite:///{tmp_path}").open()
 
 
 @pytest.mark.sqlite_only("files and folders that are no databases")
@@ -528,7 +528,7 @@ async def test_a_file_that_is_no_database(tmp_path):
     path.write_text("not a database, and longer than a header of one hundred bytes " * 5)
     before = path.read_bytes()
     with pytest.raises(StorageCorrupt, match=r"notes\.txt") as refused:
-        await Engine(f"sqlite:///{path}").start_up()
+        await Engine(f"sqlite:///{path}").open()
 
     assert "storage_corrupt" == refused.value.code
     assert before == path.read_bytes()
@@ -557,7 +557,7 @@ async def test_an_engine_that_could_not_start_leaves_nothing_running(tmp_path):
     before = asyncio.all_tasks()
     bad = Engine(f"sqlite:///{tmp_path}")
     with pytest.raises(StorageError):
-        await bad.start_up()
+        await bad.open()
     await bad.shutdown()
 
     assert before == asyncio.all_tasks()

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from holdfast import EngineConfig, Limits, Status, WorkflowContext, workflow
+from holdfast import EngineConfig, Limits, WorkflowContext, WorkflowStatus, workflow
 from holdfast.errors import ExecutionClosed, RequestMismatch, SignalLimitReached, UnknownWorkflowKind
 from tests.conftest import QUICK, until
 
@@ -155,10 +155,10 @@ async def test_an_id_is_forgotten_after_its_time(engine):
     running = await engine(workflows=[collect], config=config)
     first = await running.client.start_workflow(collect, 1, request_id="r")
     await until(lambda: is_waiting(first))
-    await running._local.upkeep.forget()
+    await running._local.upkeep.prune()
     again = await running.client.start_workflow(collect, 1, request_id="r")
     await first.terminate()
-    await running._local.upkeep.forget()
+    await running._local.upkeep.prune()
     anew = await running.client.start_workflow(collect, 1, request_id="r")
 
     assert first.id == again.id
@@ -166,4 +166,4 @@ async def test_an_id_is_forgotten_after_its_time(engine):
 
 
 async def is_waiting(handle):
-    return await handle.status() is Status.WAITING
+    return await handle.status() is WorkflowStatus.WAITING

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast import Engine, Status, WorkflowContext, task, workflow
-from holdfast.engine.rules.rebuilding import points, spans
+from holdfast import Engine, WorkflowContext, WorkflowStatus, task, workflow
+from holdfast.engine.rules.resets import points, spans
 from holdfast.errors import ExecutionNotFound, InvalidRequest, InvalidResetPoint, WorkflowAlreadyRunning
 from holdfast.model import events as e
 from tests.conftest import until
@@ -172,7 +172,7 @@ async def test_an_open_execution_makes_way(engine):
     again = await handle.reset(to_event=seq, reason="try that again", reapply_signals=False)
 
     old = await handle.describe()
-    assert (Status.TERMINATED, again.id) == (old.status, old.successor)
+    assert (WorkflowStatus.TERMINATED, again.id) == (old.status, old.successor)
     end = (await handle.history())[-1].body
     assert e.WorkflowTerminated(reason="try that again", successor=again.id) == end
     new = await again.describe()
@@ -290,7 +290,7 @@ async def test_open_work_of_the_past_is_run_again_and_finished_work_is_not(engin
     await check_all(running)
 
 
-async def test_a_stuck_execution_goes_on_with_new_code(engine):
+async def test_a_stuck_execution_continues_with_new_code(engine):
     """New code that can't follow the history is parked; taken back to before the change, it completes."""
 
     @workflow(kind="changing")
@@ -324,7 +324,7 @@ async def test_a_stuck_execution_goes_on_with_new_code(engine):
 
 
 async def is_stuck(handle):
-    return await handle.status() is Status.STUCK
+    return await handle.status() is WorkflowStatus.STUCK
 
 
 async def test_a_cancel_request_of_the_past_still_counts(engine):
@@ -344,7 +344,7 @@ async def test_a_cancel_request_of_the_past_still_counts(engine):
     asked = of_type(await handle.history(), e.CancelRequested)[0].seq
     with_it = await handle.reset(to_event=asked)
     await until(lambda: is_closed(with_it))
-    assert Status.CANCELLED == await with_it.status()
+    assert WorkflowStatus.CANCELLED == await with_it.status()
     await check_all(running)
 
 
@@ -400,10 +400,10 @@ async def test_a_handle_follows(engine):
     fourth = await third.reset(to_event=1)
     assert await handle.cancel()
     await until(lambda: is_closed(fourth))
-    assert Status.CANCELLED == await fourth.status()
+    assert WorkflowStatus.CANCELLED == await fourth.status()
     fifth = await fourth.reset(to_event=1)
     assert await handle.terminate("enough")
-    assert Status.TERMINATED == await fifth.status()
+    assert WorkflowStatus.TERMINATED == await fifth.status()
     await check_all(running)
 
 
@@ -474,7 +474,7 @@ async def test_the_deadline_stays_while_it_lies_ahead(engine):
     now[0] += 2 * 3600 * 10**6
     await running.recover()
     await until(lambda: is_closed(again))
-    assert Status.TIMED_OUT == await again.status()
+    assert WorkflowStatus.TIMED_OUT == await again.status()
     late = await again.reset(to_event=1)
     assert [now[0] + 2 * 3600 * 10**6] == [row.fire_at for row in await deadlines(running, late)]
 

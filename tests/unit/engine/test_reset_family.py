@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from holdfast import Status, WorkflowContext, signal, update, workflow
-from holdfast.engine.rules.rebuilding import points
+from holdfast import WorkflowContext, WorkflowStatus, signal, update, workflow
+from holdfast.engine.rules.resets import points
 from holdfast.model import events as e
 from tests.conftest import until
 from tests.replay.recording import check_whole
@@ -108,7 +108,7 @@ async def test_an_open_child_gets_its_new_parent(engine):
     handle, born = await open_parent(running.client)
     again = await handle.reset(to_event=(await handle.history())[-1].seq)
 
-    assert Status.TERMINATED == await handle.status()
+    assert WorkflowStatus.TERMINATED == await handle.status()
     assert again.id == (await born.describe()).parent_execution_id
     await running.recover()
     assert (await born.status()).is_open
@@ -127,9 +127,9 @@ async def test_its_fate_hangs_on_the_new_parent(engine):
     again = await handle.reset(to_event=(await handle.history())[-1].seq)
     await again.terminate()
 
-    await reached(born, Status.CANCELLED)
-    heads = [await running.client.executions.get("default", one.id) for one in (handle, again)]
-    assert [0, 0] == [head.open_children for head in heads]
+    await reached(born, WorkflowStatus.CANCELLED)
+    execution_rows = [await running.client.executions.get("default", one.id) for one in (handle, again)]
+    assert [0, 0] == [execution_row.open_children for execution_row in execution_rows]
     await check_all(running)
 
 
@@ -154,7 +154,7 @@ async def test_its_fate_hangs_on_the_new_parent_though_the_old_one_had_left_it_a
     again = await handle.reset(to_event=seq, reapply_signals=False)
     await again.terminate()
 
-    await reached(born, Status.CANCELLED)
+    await reached(born, WorkflowStatus.CANCELLED)
     await check_all(running)
 
 
@@ -164,7 +164,7 @@ async def test_a_child_of_the_part_that_is_undone_is_cancelled(engine):
     handle, born = await open_parent(running.client)
     again = await handle.reset(to_event=1)
 
-    await reached(born, Status.CANCELLED)
+    await reached(born, WorkflowStatus.CANCELLED)
     await again.terminate()
     await check_all(running)
 
@@ -184,7 +184,7 @@ async def test_a_child_that_has_ended_since_brings_its_outcome(engine):
     other, young = await open_parent(running.client)
     seq = (await other.history())[-1].seq
     await other.terminate()
-    await reached(young, Status.CANCELLED)
+    await reached(young, WorkflowStatus.CANCELLED)
     retried = await other.reset(to_event=seq)
     assert "CHILD_FAILED" in await types(retried)
     await retried.terminate()

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from holdfast import PromiseState, Status, WorkflowContext, workflow
+from holdfast import PromiseState, WorkflowContext, WorkflowStatus, workflow
 from holdfast.contract.messages import PublishEvent, ThrowBroadcast
-from holdfast.engine.rules.rebuilding import points
+from holdfast.engine.rules.resets import points
 from holdfast.errors import ExecutionClosed, PromiseTimeout
 from holdfast.model.payloads import encode
 from tests.unit.engine.records import check_all
@@ -232,10 +232,10 @@ async def test_a_settlement_that_races_the_reset_is_not_lost(env):
     await env.idle()
 
     assert expected == (await states(new))["payment"]
-    assert Status.WAITING == await new.status()
+    assert WorkflowStatus.WAITING == await new.status()
 
 
-async def test_retry_goes_on_with_its_promises(env):
+async def test_retry_continues_with_its_promises(env):
     """A terminated execution is tried again: what it waited for, it waits for again."""
     old = await begun(env)
     await old.terminate()

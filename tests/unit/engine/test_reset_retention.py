@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from holdfast import Status, WorkflowContext, workflow
+from holdfast import WorkflowContext, WorkflowStatus, workflow
 from holdfast.engine.upkeep import remove_closed
 from holdfast.engine.upkeep.remove_closed import Clear, Over, RemoveClosed
 from holdfast.errors import ExecutionNotFound, InvalidResetPoint
@@ -59,7 +59,7 @@ async def family(running, kind=parent):
     first = client.workflow(born.workflow_execution_id)
     await waiting(first)
     await first.signal("go", "on")
-    await reached(first, Status.CONTINUED)
+    await reached(first, WorkflowStatus.CONTINUED)
     second = client.workflow((await client.executions.get("default", first.id)).successor)
     await waiting(second)
     await remove(running, first.id)
@@ -120,7 +120,7 @@ async def orphaned(running, kind=parent):
     return handle, first, seq
 
 
-async def test_a_child_whose_end_nobody_knows_is_no_past_to_go_on_from(engine):
+async def test_a_child_whose_end_nobody_knows_is_no_past_to_continue_from(engine):
     """It would be waited for in vain. The refusal says which child, why, and what can be done."""
     running = await engine(**ALL)
     handle, first, seq = await orphaned(running)
@@ -286,7 +286,7 @@ async def test_a_child_that_is_removed_while_its_parent_is_read(engine, read, nu
     assert [handle.id] == [view.workflow_execution_id for view in (await client.list_workflows()).items]
 
 
-async def test_a_child_that_goes_on_while_its_parent_is_read(engine):
+async def test_a_child_that_continues_while_its_parent_is_read(engine):
     """The run that was read is removed before the reset is decided: the one that is at work is taken over."""
     running = await engine(**ALL)
     client = running.client
@@ -298,7 +298,7 @@ async def test_a_child_that_goes_on_while_its_parent_is_read(engine):
 
     async def go_on():
         await born.signal("go", "on")
-        await reached(born, Status.CONTINUED)
+        await reached(born, WorkflowStatus.CONTINUED)
         await remove(running, born.id)
 
     Meddled(running, "executions", 2, go_on)

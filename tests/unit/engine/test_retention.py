@@ -19,7 +19,7 @@ from holdfast.engine.upkeep import remove_closed
 from holdfast.engine.upkeep.remove_closed import RemoveClosed
 from holdfast.errors import NotFound
 from tests.conftest import QUICK, until
-from tests.looking import dump
+from tests.database_access import dump
 
 AT_ONCE = replace(QUICK, closed_retention_s=0.0)
 
@@ -182,10 +182,10 @@ async def test_pages_are_small_and_shared(engine, monkeypatch):
     largest = 0
     decide = RemoveClosed.decide
 
-    def watched(self, ws):
+    def watched(self, uow):
         nonlocal largest
         largest = max(largest, len(self.request.ids))
-        return decide(self, ws)
+        return decide(self, uow)
 
     monkeypatch.setattr(RemoveClosed, "decide", watched)
     ids = [handle.id for handle in handles]

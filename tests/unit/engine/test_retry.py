@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast import NonRetryable, RetryPolicy, Status, WorkflowContext, task, workflow
+from holdfast import NonRetryable, RetryPolicy, WorkflowContext, WorkflowStatus, task, workflow
 from holdfast.errors import Conflict, ExecutionNotFound, ExecutionOpen, WorkflowAlreadyRunning, WorkflowFailed
 from holdfast.model import events as e
 from tests.conftest import WATCHFUL
@@ -143,7 +143,7 @@ async def test_it_may_fail_again_and_be_retried_again(engine):
     await check_all(running)
 
 
-async def test_one_that_was_terminated_goes_on_where_it_was(engine):
+async def test_one_that_was_terminated_continues_where_it_was(engine):
     """Everything but its end is kept."""
     running = await engine(workflows=WORKFLOWS, tasks=[deliver])
     handle = await running.client.start_workflow(wait_for_go)
@@ -166,7 +166,7 @@ async def test_one_that_was_out_of_time_gets_its_time_again(engine):
     handle = await running.client.start_workflow(wait_for_go, execution_timeout=timedelta(hours=1))
     await waiting(handle)
     now[0] += 5 * 3600 * 10**6
-    await reached(handle, Status.TIMED_OUT)
+    await reached(handle, WorkflowStatus.TIMED_OUT)
     again = await handle.retry()
 
     (deadline,) = await running.storage.timers("default", again.id)
@@ -181,7 +181,7 @@ async def test_one_that_was_cancelled_has_not_been_asked_to(engine):
     handle = await running.client.start_workflow(wait_for_go)
     await waiting(handle)
     await handle.cancel()
-    await reached(handle, Status.CANCELLED)
+    await reached(handle, WorkflowStatus.CANCELLED)
     again = await handle.retry()
 
     assert "CANCEL_REQUESTED" not in await types(again)
@@ -196,7 +196,7 @@ async def test_cancelled_before_it_began(engine):
     running = await engine(workflows=WORKFLOWS, tasks=[deliver])
     handle = await running.client.start_workflow(wait_for_go)
     await handle.cancel()
-    await reached(handle, Status.CANCELLED)
+    await reached(handle, WorkflowStatus.CANCELLED)
     again = await handle.retry()
     await again.signal("go", "on")
 
@@ -245,7 +245,7 @@ async def test_a_retried_child_does_not_tell_its_parent_twice(engine):
     await waiting(handle)
     DOWN["child"] = False
     child = await running.client.find_workflow("the-child")
-    await reached(child, Status.FAILED)
+    await reached(child, WorkflowStatus.FAILED)
     again = await child.retry()
 
     assert "grown" == await again.result(timeout=20)

@@ -5,7 +5,15 @@ from uuid import uuid4
 
 import pytest
 
-from holdfast import EngineConfig, Limits, SignalResponse, SignalWithStartResponse, Status, WorkflowContext, workflow
+from holdfast import (
+    EngineConfig,
+    Limits,
+    SignalResponse,
+    SignalWithStartResponse,
+    WorkflowContext,
+    WorkflowStatus,
+    workflow,
+)
 from holdfast.errors import ExecutionClosed, ExecutionNotFound, SignalLimitReached, UnknownWorkflowKind
 from tests.conftest import QUICK, until
 
@@ -32,7 +40,7 @@ async def closed(client, how):
         await handle.terminate()
     else:
         await handle.signal("end", "fail" if how == "failed" else "complete")
-    await until(lambda: has_status(handle, Status[how.upper()]))
+    await until(lambda: has_status(handle, WorkflowStatus[how.upper()]))
     return handle
 
 
@@ -83,9 +91,9 @@ async def test_a_signal_wakes_a_waiting_execution(engine):
     """WAITING becomes PENDING or RUNNING, and the program goes on."""
     client = (await engine(workflows=[collect])).client
     handle = await client.start_workflow(collect, 2)
-    await until(lambda: has_status(handle, Status.WAITING))
+    await until(lambda: has_status(handle, WorkflowStatus.WAITING))
     await handle.signal("item", 1)
-    await until(lambda: has_status(handle, Status.WAITING))
+    await until(lambda: has_status(handle, WorkflowStatus.WAITING))
     await handle.signal("item", 2)
 
     assert [1, 2] == await handle.result(timeout=10)
@@ -245,7 +253,7 @@ async def test_the_signal_beyond_the_limit_is_refused(engine, with_start):
     handle = await client.start_workflow(collect, 4, workflow_id="w")
     for n in range(3):
         await handle.signal("item", n)
-    await until(lambda: has_status(handle, Status.WAITING))
+    await until(lambda: has_status(handle, WorkflowStatus.WAITING))
     before = await handle.history()
     if with_start:
         call = client.signal_with_start_workflow("w", collect, 4, signal_name="item")
@@ -303,7 +311,7 @@ async def test_the_real_limit_is_ten_thousand(engine):
     handle = await client.start_workflow(collect, 10_001, workflow_id="w")
     for start in range(0, 10_000, 1_000):
         await asyncio.gather(*(handle.signal("item", n) for n in range(start, start + 1_000)))
-    await until(lambda: has_status(handle, Status.WAITING))
+    await until(lambda: has_status(handle, WorkflowStatus.WAITING))
     before = await handle.describe()
     with pytest.raises(SignalLimitReached, match="10000 signals"):
         await handle.signal("item", 10_000)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import NonRetryable, RetryPolicy, Status, TaskContext, WorkflowContext, task, workflow
+from holdfast import NonRetryable, RetryPolicy, TaskContext, WorkflowContext, WorkflowStatus, task, workflow
 from holdfast.config import Limits
 from holdfast.contract.workers import RegisterWorker
 from holdfast.errors import (
@@ -108,7 +108,7 @@ async def status_of(handle, *statuses):
 
 async def left_to_others(client, task_id=None):
     handle = await client.start_task(deferred, task_id=task_id)
-    return handle, await status_of(handle, Status.WAITING)
+    return handle, await status_of(handle, WorkflowStatus.WAITING)
 
 
 # --- running one ---
@@ -122,7 +122,7 @@ async def test_a_task_runs_without_a_workflow(client):
 
     assert (Sum(3, 7), {"left": 3, "right": 7}) == (result, await client.task("sum:1").result())
     assert (True, "sum:1", handle.workflow_execution_id) == (handle.created, view.task_id, view.workflow_execution_id)
-    assert ("add", Status.COMPLETED, "default", 3, 1) == (
+    assert ("add", WorkflowStatus.COMPLETED, "default", 3, 1) == (
         view.kind,
         view.status,
         view.queue,
@@ -210,7 +210,7 @@ async def test_it_may_begin_later(client):
     handle = await client.start_task(echo, start_at=at)
     view = await handle.view()
 
-    assert (Status.PENDING, 0, at) == (view.status, view.attempt, view.next_attempt_at)
+    assert (WorkflowStatus.PENDING, 0, at) == (view.status, view.attempt, view.next_attempt_at)
 
 
 # --- failing, timing out, being stopped ---
@@ -224,7 +224,7 @@ async def test_a_task_that_fails_says_why(client):
     view = await handle.view()
 
     assert ("ValueError", 3, ["out of paper"] * 3) == (caught.value.error_type, caught.value.attempts, CALLS)
-    assert (Status.FAILED, 3, "ValueError") == (view.status, view.attempt, view.last_failure.type)
+    assert (WorkflowStatus.FAILED, 3, "ValueError") == (view.status, view.attempt, view.last_failure.type)
     assert "raise ValueError" in view.last_failure.traceback
 
 
@@ -247,7 +247,7 @@ async def test_a_task_between_two_attempts_is_pending(client):
 
     failure = await until(failed_once)
     view = await handle.view()
-    assert ("ConnectionError", Status.PENDING, 1) == (failure.type, view.status, view.attempt)
+    assert ("ConnectionError", WorkflowStatus.PENDING, 1) == (failure.type, view.status, view.attempt)
     assert view.next_attempt_at > view.created_at + timedelta(seconds=59)
 
 
@@ -259,7 +259,7 @@ async def test_a_running_task_is_seen_and_cancelled(client):
     first = await handle.cancel("not wanted")
     second = await handle.cancel()
 
-    assert (Status.RUNNING, 1) == (view.status, view.attempt)
+    assert (WorkflowStatus.RUNNING, 1) == (view.status, view.attempt)
     assert view.worker is not None
     assert view.started_at is not None
     assert (True, False) == (first, second)
@@ -267,7 +267,7 @@ async def test_a_running_task_is_seen_and_cancelled(client):
         await handle.result()
     await until(lambda: "cancelled" in CALLS)
     ended = await handle.view()
-    assert (Status.CANCELLED, True) == (ended.status, ended.cancel_requested)
+    assert (WorkflowStatus.CANCELLED, True) == (ended.status, ended.cancel_requested)
 
 
 async def test_a_terminated_task_says_so(client):
@@ -285,7 +285,7 @@ async def test_an_attempt_that_takes_too_long_times_out(client):
 
     with pytest.raises(TaskTimedOut, match="start_to_close"):
         await handle.result()
-    assert Status.FAILED == await handle.status()
+    assert WorkflowStatus.FAILED == await handle.status()
 
 
 async def test_the_time_for_all_attempts_also_counts_without_a_worker(client):
@@ -295,7 +295,11 @@ async def test_the_time_for_all_attempts_also_counts_without_a_worker(client):
     with pytest.raises(TaskTimedOut, match=r"schedule_to_close of 0.05 s passed"):
         await handle.result()
     view = await handle.view()
-    assert (Status.TIMED_OUT, "schedule_to_close_timeout", 0) == (view.status, view.last_failure.code, view.attempt)
+    assert (WorkflowStatus.TIMED_OUT, "schedule_to_close_timeout", 0) == (
+        view.status,
+        view.last_failure.code,
+        view.attempt,
+    )
 
 
 async def test_a_failed_task_can_be_tried_again(client):
@@ -319,7 +323,7 @@ async def test_a_task_is_completed_by_its_id(client):
     handle, view = await left_to_others(client, "d")
     settled = await client.task("d").complete(Sum(1, 2))
 
-    assert (Status.WAITING, True, 1, None) == (view.status, view.deferred, view.attempt, view.worker)
+    assert (WorkflowStatus.WAITING, True, 1, None) == (view.status, view.deferred, view.attempt, view.worker)
     assert (f"{handle.workflow_execution_id}:task:1", False) == (settled.promise_id, settled.already_resolved)
     assert Sum(1, 2) == await handle.result()
     for late in (handle.complete(1), handle.fail("no")):
@@ -333,7 +337,7 @@ async def test_a_task_is_failed_by_its_id(client):
     handle, _ = await left_to_others(client)
     await handle.fail("try again")
     await until(lambda: CALLS == [1, 2])
-    view = await status_of(handle, Status.WAITING)
+    view = await status_of(handle, WorkflowStatus.WAITING)
     await handle.fail(NonRetryable("give up"))
 
     assert (2, "try again") == (view.attempt, view.last_failure.message)
@@ -380,7 +384,7 @@ async def test_one_open_task_has_an_id(client):
     assert (first.workflow_execution_id, False) == (found.workflow_execution_id, found.created)
     assert (True, 5) == (instead.created, await instead.result())
     assert instead.workflow_execution_id == (await client.find_task("t", echo)).workflow_execution_id
-    assert Status.TERMINATED == await first.status()
+    assert WorkflowStatus.TERMINATED == await first.status()
     with pytest.raises(WorkflowIdUsed):
         await client.start_task(echo, task_id="t", if_closed="reject")
     last = await client.start_task(echo, 6, task_id="t")
@@ -428,7 +432,7 @@ async def test_tasks_are_listed(client):
     running = await client.start_task(blocking)
     pending = await client.start_task(echo, 2, queue="nobody", metadata={"customer": "b"})
     waiting, _ = await left_to_others(client)
-    await status_of(running, Status.RUNNING)
+    await status_of(running, WorkflowStatus.RUNNING)
 
     async def listed(**filters):
         return [view.task_id async for view in client.iter_tasks(**filters)]
@@ -441,7 +445,7 @@ async def test_tasks_are_listed(client):
     assert [done.task_id] == await listed(metadata={"customer": "a"}, kind="echo.task")
     assert [done.task_id] == await listed(status="COMPLETED")
     assert [pending.task_id] == await listed(status="PENDING")
-    assert [running.task_id] == await listed(status=Status.RUNNING, limit=1)
+    assert [running.task_id] == await listed(status=WorkflowStatus.RUNNING, limit=1)
     assert [waiting.task_id] == await listed(status="WAITING")
     assert [waiting.task_id, done.task_id] == await listed(status=["WAITING", "COMPLETED"])
     assert [] == await listed(status="FAILED")
@@ -520,7 +524,7 @@ async def test_the_engines_own_kinds_are_not_listed(engine):
     """Definitions are what was deployed."""
     running = await engine(workflows=[idle], tasks=TASKS)
 
-    assert ["idle"] == [row.kind for row in await running.nouns().deployments.definitions("default")]
+    assert ["idle"] == [row.kind for row in await running.engine_api().deployments.definitions("default")]
 
 
 async def test_a_worker_can_not_take_the_engines_names(engine):
@@ -538,5 +542,5 @@ async def test_a_worker_can_not_take_the_engines_names(engine):
         lease_s=5,
     )
     with pytest.raises(InvalidRequest, match="engine's own") as caught:
-        await running.nouns().workers.register(worker)
+        await running.engine_api().workers.register(worker)
     assert "task_kinds" == caught.value.details["field"]

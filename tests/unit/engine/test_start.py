@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from holdfast import EngineConfig, Status, WorkflowContext, workflow
+from holdfast import EngineConfig, WorkflowContext, WorkflowStatus, workflow
 from holdfast.errors import ExecutionNotFound, UnknownWorkflowKind
 from tests.conftest import until
 
@@ -41,7 +41,7 @@ async def test_a_started_workflow_runs_to_its_result(engine):
     assert 7 == UUID(handle.id).version
     assert handle.id == handle.workflow_id
     assert 42 == await handle.result(timeout=10)
-    assert Status.COMPLETED == await handle.status()
+    assert WorkflowStatus.COMPLETED == await handle.status()
 
 
 async def test_the_workflow_may_be_given_as_its_kind(engine):
@@ -51,7 +51,7 @@ async def test_the_workflow_may_be_given_as_its_kind(engine):
     assert 42 == await (await client.start_workflow("double", 21)).result(timeout=10)
 
 
-async def test_the_history_begins_with_what_was_asked_for(engine):
+async def test_the_history_starts_with_what_was_asked_for(engine):
     """WORKFLOW_STARTED is event 1 and carries kind, version, workflow id, queue, input and metadata."""
     client = (await engine(workflows=[double])).client
     handle = await client.start_workflow(double, 21, workflow_id="w", metadata={"team": "blue"})
@@ -227,4 +227,4 @@ async def test_memory_is_a_database_of_its_own(engine):
 
 
 async def is_waiting(handle):
-    return await handle.status() is Status.WAITING
+    return await handle.status() is WorkflowStatus.WAITING

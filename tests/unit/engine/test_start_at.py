@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from holdfast import Status, WorkflowContext, workflow
+from holdfast import WorkflowContext, WorkflowStatus, workflow
 from holdfast.errors import InvalidRequest, WorkflowTimedOut
 from tests.conftest import WATCHFUL, until
 from tests.unit.engine.records import check_all, dump, reached, types
@@ -37,13 +37,13 @@ async def at_once(ctx: WorkflowContext) -> str:
     return "done"
 
 
-async def test_it_begins_when_its_time_has_come(engine, clock):
+async def test_it_starts_when_its_time_has_come(engine, clock):
     """Until then it is pending and says when it will begin."""
     running = await engine(workflows=[at_once], clock=clock, config=WATCHFUL)
     handle = await running.client.start_workflow(at_once, start_at=SOON)
 
     view = await handle.describe()
-    assert (Status.PENDING, SOON) == (view.status, view.start_at)
+    assert (WorkflowStatus.PENDING, SOON) == (view.status, view.start_at)
     clock.now += HOUR - 1
     await running.recover()
     assert ["WORKFLOW_STARTED"] == await types(handle)
@@ -71,7 +71,7 @@ async def test_a_time_that_is_over_means_now(engine, clock):
     assert (await handle.describe()).start_at is None
 
 
-async def test_real_time_begins_it(engine):
+async def test_real_time_starts_it(engine):
     """No clock is moved."""
     client = (await engine(workflows=[at_once])).client
     handle = await client.start_workflow(at_once, start_at=datetime.now(UTC) + timedelta(seconds=0.05))
@@ -87,7 +87,7 @@ async def test_signals_that_come_before_are_there_at_the_start(engine, clock):
     )
     handle = running.client.workflow(started.workflow_execution_id)
     await handle.signal("early", "b")
-    assert Status.PENDING == await handle.status()
+    assert WorkflowStatus.PENDING == await handle.status()
     clock.now += HOUR
 
     assert [2, "a"] == await handle.result(timeout=20)
@@ -99,7 +99,7 @@ async def test_cancel_before_the_start_ends_it_soon(engine, clock):
     handle = await running.client.start_workflow(tell_time, start_at=SOON)
     assert await handle.cancel("not needed")
 
-    await reached(handle, Status.CANCELLED)
+    await reached(handle, WorkflowStatus.CANCELLED)
     await check_all(running)
 
 
@@ -122,7 +122,7 @@ async def test_a_retry_before_the_start_waits_for_it(engine, clock):
     await handle.terminate()
     again = await handle.retry()
 
-    assert (Status.PENDING, SOON) == (await again.status(), (await again.describe()).start_at)
+    assert (WorkflowStatus.PENDING, SOON) == (await again.status(), (await again.describe()).start_at)
     (deadline,) = await running.storage.timers("default", again.id)
     assert NOW + HOUR + 60 * 10**6 == deadline.fire_at
     clock.now += HOUR
@@ -135,7 +135,7 @@ async def test_the_execution_timeout_counts_from_the_start(engine, clock):
     running = await engine(workflows=[tell_time], clock=clock, config=WATCHFUL)
     handle = await running.client.start_workflow(tell_time, start_at=SOON, execution_timeout=timedelta(hours=1))
     clock.now += HOUR
-    await reached(handle, Status.WAITING)
+    await reached(handle, WorkflowStatus.WAITING)
     clock.now += HOUR
 
     with pytest.raises(WorkflowTimedOut):
@@ -184,7 +184,7 @@ async def test_many_begin_together(engine, clock):
     await running.recover()
 
     async def all_done():
-        return {Status.COMPLETED: 100} == await running.client.count_workflows()
+        return {WorkflowStatus.COMPLETED: 100} == await running.client.count_workflows()
 
     await until(all_done)
     assert 100 == len(handles)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast import Status, WorkflowContext, workflow
+from holdfast import WorkflowContext, WorkflowStatus, workflow
 from holdfast.errors import ExecutionNotFound, InvalidRequest
 from tests.conftest import until
 
@@ -35,7 +35,7 @@ async def test_state_is_seen_when_the_turn_is_recorded(engine):
     """All that a turn has set, at once."""
     client = (await engine(workflows=[order])).client
     handle = await client.start_workflow(order)
-    await until(lambda: has_status(handle, Status.WAITING))
+    await until(lambda: has_status(handle, WorkflowStatus.WAITING))
 
     assert {"phase": "open", "items": []} == await handle.state()
     await handle.signal("item", {"sku": 7})
@@ -59,7 +59,7 @@ async def test_state_as_of_an_event(engine):
     """What had been shown by then, and only that."""
     client = (await engine(workflows=[order])).client
     handle = await client.start_workflow(order)
-    await until(lambda: has_status(handle, Status.WAITING))
+    await until(lambda: has_status(handle, WorkflowStatus.WAITING))
     await handle.signal("item", 1)
     await until(lambda: items_are(handle, [1]))
     await handle.signal("item", None)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast import Status, WorkflowContext, task, workflow
+from holdfast import WorkflowContext, WorkflowStatus, task, workflow
 from tests.conftest import until
 from verification.invariants import check, read
 
@@ -27,7 +27,7 @@ async def by_steps(ctx: WorkflowContext, count: int) -> list[int]:
 
 
 async def at_rest(handle):
-    return await handle.status() is Status.WAITING and not await handle.pending_tasks()
+    return await handle.status() is WorkflowStatus.WAITING and not await handle.pending_tasks()
 
 
 @pytest.mark.parametrize("kind", [by_tasks, by_steps])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Client, Engine, Status, TaskContext, task
+from holdfast import Client, Engine, TaskContext, WorkflowStatus, task
 from tests.conftest import OpenEngine, until
 
 ASKING: ContextVar[bool] = ContextVar("asking", default=False)
@@ -87,7 +87,9 @@ async def test_page_takes_as_many_statements_as_a_single_task(engine: OpenEngine
     page, for_all = await asked(client, statements, limit=60)
 
     assert [handle.task_id for handle in reversed([*done, *pending, *waiting])] == [item.task_id for item in page]
-    assert [Status.WAITING] * 20 + [Status.PENDING] * 20 + [Status.COMPLETED] * 20 == [item.status for item in page]
+    assert [WorkflowStatus.WAITING] * 20 + [WorkflowStatus.PENDING] * 20 + [WorkflowStatus.COMPLETED] * 20 == [
+        item.status for item in page
+    ]
     assert list(range(19, -1, -1)) == [item.args[0] for item in page[20:40]]
     assert (page[:1], for_one) == (one, for_all)
     assert for_all <= 3
@@ -100,7 +102,7 @@ async def test_status_that_few_have_is_looked_for_in_a_few_reads(engine: OpenEng
     oldest = await client.start_task(left)
 
     async def is_left() -> bool:
-        return await oldest.status() is Status.WAITING
+        return await oldest.status() is WorkflowStatus.WAITING
 
     await until(is_left)
     await asyncio.gather(*(client.start_task(echo, number, queue="nobody") for number in range(150)))

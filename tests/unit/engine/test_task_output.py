@@ -177,7 +177,7 @@ async def test_nothing_is_lost_when_the_task_ends_at_once(engine):
     assert not any(update.dropped for update in updates)
 
 
-async def test_each_attempt_is_told_and_the_numbers_go_on(engine):
+async def test_each_attempt_is_told_and_the_numbers_continue(engine):
     """An attempt that fails keeps what it said; the next one's chunks follow."""
     running = await opened(engine)
     execution_id = await started(running, "tells_again")
@@ -343,7 +343,7 @@ async def test_the_end_of_the_engine_ends_a_follower(engine, stage):
     assert isinstance(outcome, Unavailable)
 
 
-async def test_the_blocking_face_follows(engine):
+async def test_the_sync_client_follows(engine):
     running = await opened(engine)
     execution_id = await started(running, "tells", ["a", "b"])
     await running.client.workflow(execution_id).result()
@@ -380,7 +380,7 @@ async def test_a_task_on_its_own_is_followed(engine, stage):
     assert ["a", "last"] == [chunk.value for chunk in page.chunks]
 
 
-async def test_a_task_on_its_own_that_never_begins_ends_for_its_followers(engine):
+async def test_a_task_on_its_own_that_never_starts_ends_for_its_followers(engine):
     """Ended before any worker had taken it."""
     running = await opened(engine)
     handle = await running.client.start_task(tells, ["a"], queue="nobody's")
@@ -587,7 +587,7 @@ async def test_chunks_that_are_too_large_are_dropped_by_the_engine(engine):
     assert [(2, 1)] == [(chunk.value, chunk.dropped) for chunk in page.chunks]
 
 
-async def test_the_next_attempt_goes_on_after_a_worker_that_died(engine):
+async def test_the_next_attempt_continues_after_a_worker_that_died(engine):
     """The dead one's chunks stay; the numbers of the next attempt follow on, and the dead one is heard no more."""
     running, execution_id, work = await by_hand(engine)
     await beat(running, "hand", work, (1, b'"before"'))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Status, UpdateStatus, WorkflowContext, query, signal, task, update, workflow
+from holdfast import UpdateStatus, WorkflowContext, WorkflowStatus, query, signal, task, update, workflow
 from holdfast.errors import (
     EngineStopped,
     ExecutionClosed,
@@ -145,7 +145,7 @@ async def has_status(handle, status):
 
 async def cart(client):
     handle = await client.start_workflow(Cart)
-    await until(lambda: has_status(handle, Status.WAITING))
+    await until(lambda: has_status(handle, WorkflowStatus.WAITING))
     return handle
 
 
@@ -315,7 +315,7 @@ async def test_the_same_update_id_is_known_after_request_ids_are_forgotten(engin
     running = await engine(workflows=[Cart])
     handle = await cart(running.client)
     await handle.update(Cart.add, Line("a"), update_id="one")
-    await running._local.upkeep.forget()
+    await running._local.upkeep.prune()
     await handle.signal("pay")
     assert 1 == await handle.result(timeout=10)
 
@@ -412,7 +412,7 @@ async def test_an_update_that_comes_before_the_end_is_answered(engine, hold):
             await until(lambda: has_event(handle, "UPDATE_REQUESTED"))
 
     rounds = closing_commits(running, ask)
-    await until(lambda: has_status(handle, Status.RUNNING))
+    await until(lambda: has_status(handle, WorkflowStatus.RUNNING))
     hold.free.set()
 
     assert ["late"] == await handle.result(timeout=10)
@@ -424,7 +424,7 @@ async def test_an_update_that_comes_after_the_decisive_signal_is_not_left_withou
     """The end is refused while there is an update it has not seen, three times at most; then every caller is told."""
     running = await engine(workflows=[Ending])
     handle = await running.client.start_workflow(Ending, "signal")
-    await until(lambda: has_status(handle, Status.WAITING))
+    await until(lambda: has_status(handle, WorkflowStatus.WAITING))
     asking = []
 
     async def ask(number):
@@ -439,14 +439,14 @@ async def test_an_update_that_comes_after_the_decisive_signal_is_not_left_withou
     assert 4 == len(rounds)
     assert asked == [answer.lower() for answer in answers if isinstance(answer, str)]
     assert all(isinstance(answer, UpdateFailed) for answer in answers if not isinstance(answer, str))
-    assert Status.COMPLETED is await handle.status()
+    assert WorkflowStatus.COMPLETED is await handle.status()
 
 
 async def test_an_update_that_was_not_seen_moves_to_the_next_run(engine):
     """Continue-as-new carries it along; the caller's wait follows."""
     running = await engine(workflows=[Generations])
     handle = await running.client.start_workflow(Generations, 1)
-    await until(lambda: has_status(handle, Status.WAITING))
+    await until(lambda: has_status(handle, WorkflowStatus.WAITING))
     asking = []
 
     async def ask(number):
@@ -471,7 +471,7 @@ async def test_an_update_of_a_run_that_has_continued_goes_to_the_next(engine):
     handle = await client.start_workflow(Generations, 1)
     assert 1 == await handle.update("which", update_id="first")
     await handle.signal("renew")
-    await until(lambda: has_status(handle, Status.CONTINUED))
+    await until(lambda: has_status(handle, WorkflowStatus.CONTINUED))
 
     assert [2, 2] == [await handle.update("which", update_id="second", timeout=10) for _ in range(2)]
     assert 1 == await handle.update("which", update_id="first", timeout=10)

@@ -265,7 +265,7 @@ async def test_an_event_that_many_wait_for_reaches_them_all(engine, app):
     await until(lambda: counted("COMPLETED"))
 
 
-async def test_a_delayed_start_begins_in_time(engine, app):
+async def test_a_delayed_start_starts_in_time(engine, app):
     """Its instant becomes known to the services of this process by the commit."""
     client = (await engine(workflows=WORKFLOWS)).client
 
@@ -295,7 +295,7 @@ async def test_a_refusal_leaves_the_transaction_as_it_was(engine, app, database)
     assert orders(database) == ["after", "before"]
 
 
-async def test_a_refusal_without_a_transaction_begins_none(engine, app):
+async def test_a_refusal_without_a_transaction_starts_none(engine, app):
     client = (await engine(workflows=WORKFLOWS)).client
 
     with pytest.raises(errors.UnknownWorkflowKind):

@@ -305,7 +305,7 @@ async def test_an_event_that_many_wait_for_reaches_them_all(engine, app):
 
 
 @pytest.mark.parametrize("driver", ["asyncpg", "psycopg"])
-async def test_a_delayed_start_begins_when_its_instant_has_passed_before_the_commit(engine, app):
+async def test_a_delayed_start_starts_when_its_instant_has_passed_before_the_commit(engine, app):
     """The services of this process look when it is due, and find nothing: the commit tells them again."""
     client = (await engine()).client
 
@@ -364,7 +364,7 @@ async def test_a_refusal_leaves_the_transaction_as_it_was(engine, app, postgres_
 
 
 @pytest.mark.parametrize("driver", ["psycopg", "psycopg-async"])
-async def test_a_refusal_without_a_transaction_begins_none(engine, app):
+async def test_a_refusal_without_a_transaction_starts_none(engine, app):
     client = (await engine()).client
 
     with pytest.raises(errors.UnknownWorkflowKind):
@@ -576,7 +576,7 @@ async def test_a_call_for_an_execution_that_is_held_when_the_engine_stops(engine
 
     await held.signal("word", "end", using=app.connection)
     late = asyncio.ensure_future(held.signal("word", "late"))
-    await until(lambda: running.storage._writer.transactions._aside)
+    await until(lambda: running.storage._writer.transactions._lock_waiters)
     await running.shutdown()
     with pytest.raises(errors.StorageBusy, match="closed"):
         await late

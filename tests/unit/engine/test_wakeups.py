@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from holdfast import Engine, EngineConfig, Status, WorkerConfig, WorkflowContext, task, workflow
+from holdfast import Engine, EngineConfig, WorkerConfig, WorkflowContext, WorkflowStatus, task, workflow
 from holdfast.engine.upkeep.run_due import RunDue
 from holdfast.engine.workers.claim import Claim
-from holdfast.services.clockwork import Clockwork
+from holdfast.services.due_work import DueWorkService
 from tests.conftest import QUICK, until
 
 
@@ -90,7 +90,7 @@ async def test_completions_that_come_while_nobody_runs_are_one_turn(engine):
     """Two hundred tasks done by an engine without the workflow's code: the next turn sees them all."""
     with_workflow = await engine(workflows=[all_at_once])
     handle = await with_workflow.client.start_workflow(all_at_once, 200)
-    await until(lambda: has_status(handle, Status.WAITING))
+    await until(lambda: has_status(handle, WorkflowStatus.WAITING))
     await with_workflow.shutdown()
     with_tasks = await engine(tasks=TASKS)
     await until(lambda: completed(with_tasks, handle.id, 200))
@@ -215,14 +215,14 @@ async def test_an_end_noticed_before_its_start_was_answered_is_not_waited_for(en
     local = beginner._local
     answer = local.opened
 
-    def closed_meanwhile(executions, doubts):
-        local.outcomes.doubt()
-        answer(executions, doubts)
+    def closed_meanwhile(executions, peer_writes):
+        local.result_waiters.note_peer_write()
+        answer(executions, peer_writes)
 
     monkeypatch.setattr(local, "opened", closed_meanwhile)
     handle = await beginner.client.start_workflow(one_after_another, 1)
 
-    assert not local.outcomes.known_open(("default", handle.id))
+    assert not local.result_waiters.known_open(("default", handle.id))
     assert 0 == await runner.client.workflow(handle.id).result() == await handle.result()
 
 
@@ -237,6 +237,6 @@ async def test_a_pass_over_due_work_and_the_claim_with_it_are_one_transaction(po
             return make(queue, members)
 
         queue.make_batch = noted
-        await Clockwork(running._local.upkeep, sessions_every_s=10.0, resolution_s=0.1).once()
+        await DueWorkService(running._local.upkeep, sessions_every_s=10.0, resolution_s=0.1).once()
 
     assert any({RunDue, Claim} <= batch for batch in batches), batches

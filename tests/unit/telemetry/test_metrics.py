@@ -11,13 +11,13 @@ import pytest
 import holdfast
 from holdfast import EngineConfig, TelemetryConfig, WorkflowContext
 from holdfast.contract.upkeep import DueWork
-from holdfast.engine.observing import CommitMeters
-from holdfast.engine.scraping import MetricsPage
-from holdfast.engine.unit_of_work import Member, OperationBatch
+from holdfast.engine.group_commit import OperationBatch, PendingOperation
+from holdfast.engine.instrumentation import CommitMeters
+from holdfast.engine.metrics_page import MetricsPage
 from holdfast.engine.upkeep.run_due import RunDue
 from holdfast.errors import StaleClaim, StorageBusy, WorkflowFailed
-from holdfast.store.looks import Backlog, QueueDepth, Vitals
 from holdfast.store.protocol import Loaded, Store
+from holdfast.store.queries import Backlog, QueueDepth, Vitals
 from tests.conftest import QUICK, until
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "observe.md"
@@ -221,12 +221,12 @@ async def test_transactions_that_had_to_be_repeated_split_or_given_up_are_counte
         repeated.plan()
         repeated.decide(Loaded(now=1))
     repeated.committed()
-    members = [Member(RunDue(None), asyncio.get_running_loop().create_future()) for _ in range(2)]
+    members = [PendingOperation(RunDue(None), asyncio.get_running_loop().create_future()) for _ in range(2)]
     halves = queue.make_batch(queue, members).split()
     halves[0].failed(StorageBusy("no"))
-    halves[1].doubted(StorageBusy("who knows"))
+    halves[1].commit_in_doubt(StorageBusy("who knows"))
 
-    await until(lambda: meters.doubted.value and meters.retried.value)
+    await until(lambda: meters.commit_in_doubt.value and meters.retried.value)
     assert isinstance(members[0].future.exception(), StorageBusy)
     assert isinstance(members[1].future.exception(), StorageBusy)
     assert (meters.retried.value, meters.split.value, meters.failed.of("storage_busy").value) == (2, 1, 1)
@@ -236,7 +236,7 @@ async def test_lost_leases_are_counted(engine):
     """What a session held that stopped reporting, turns and tasks apart."""
     running = await engine(config=MEASURED)
     meters = running.metrics.meters
-    member = Member(RunDue(None), asyncio.get_running_loop().create_future())
+    member = PendingOperation(RunDue(None), asyncio.get_running_loop().create_future())
     member.answer = DueWork(timers_fired=1, tasks_timed_out=2, sessions_expired=3, turns_reclaimed=4, tasks_reclaimed=5)
     fired, timed_out = meters.timers.value, meters.timed_out.value
 

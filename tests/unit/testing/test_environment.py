@@ -16,10 +16,10 @@ from holdfast import (
     EngineConfig,
     NonRetryable,
     RetryPolicy,
-    Status,
     TaskContext,
     WorkerConfig,
     WorkflowContext,
+    WorkflowStatus,
     task,
     workflow,
 )
@@ -81,7 +81,7 @@ async def test_thirty_days_pass_with_their_timers_and_signals():
         await env.advance(timedelta(days=10))
         await handle.signal("letter", "b")
         await env.advance(days=17, hours=11)
-        assert Status.WAITING == await handle.status()
+        assert WorkflowStatus.WAITING == await handle.status()
 
         await env.advance_to(T0 + 30 * DAY)
 
@@ -141,7 +141,7 @@ async def test_loop_that_sleeps_for_no_time_is_found():
         while True:
             await ctx.sleep(0)
 
-    async with WorkflowEnvironment(workflows=[spinning], patience_s=0.1) as env:
+    async with WorkflowEnvironment(workflows=[spinning], wait_s=0.1) as env:
         await env.client.start_workflow(spinning)
         with pytest.raises(err.NeverSettled, match="sleeps for no time"):
             await env.advance(days=1)
@@ -370,7 +370,7 @@ async def test_body_that_does_not_end_is_named():
     async def steady(ctx: WorkflowContext) -> None:
         await ctx.run(gate.wait, name="gate")
 
-    async with WorkflowEnvironment(workflows=[steady], patience_s=0.05) as env:
+    async with WorkflowEnvironment(workflows=[steady], wait_s=0.05) as env:
         await env.client.start_workflow(steady)
         with pytest.raises(err.BodiesStillRunning, match=r"step 'gate'.*wait_for_bodies=False"):
             await env.advance(days=1)
@@ -419,7 +419,7 @@ async def test_task_that_no_worker_knows_is_named():
 
 async def test_endless_retries_are_named_with_their_failure():
     """A task that fails for ever by its policy does not hang the test."""
-    async with WorkflowEnvironment(workflows=[paying], patience_s=0.2) as env:
+    async with WorkflowEnvironment(workflows=[paying], wait_s=0.2) as env:
         env.fake(charge, error=ConnectionError("down"))
         with pytest.raises(err.NeverSettled, match=r"task 'charge': \d+ attempt\(s\).*ConnectionError: down"):
             await env.run(paying, Order("o", 1))
@@ -449,7 +449,7 @@ async def test_stuck_execution_may_be_allowed():
         handle = await env.client.start_workflow(lost)
         await env.advance(hours=1)
 
-        assert Status.STUCK == await handle.status()
+        assert WorkflowStatus.STUCK == await handle.status()
 
 
 # --- fakes --------------------------------------------------------------------------------------------------------
@@ -614,7 +614,7 @@ async def test_replay_always_rebuilds_the_program_after_each_commit(monkeypatch,
         assert len(starts) > 3
 
 
-async def test_without_the_switch_a_live_program_goes_on(monkeypatch):
+async def test_without_the_switch_a_live_program_continues(monkeypatch):
     """The contrast: started once."""
     starts = []
 
@@ -652,5 +652,5 @@ async def test_it_is_the_real_engine():
         execution_id = await env.engine.start(patient)
         await env.idle()
 
-        assert Status.WAITING == await env.engine.query_status(execution_id)
+        assert WorkflowStatus.WAITING == await env.engine.query_status(execution_id)
         assert env.client is env.engine.client

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast import RetryPolicy, Status, task
+from holdfast import RetryPolicy, WorkflowStatus, task
 from holdfast.testing import WorkflowEnvironment
 
 pytestmark = pytest.mark.usefixtures("on_the_tests_store")
@@ -24,7 +24,7 @@ async def test_retries_take_virtual_time():
         await env.advance(hours=1)
 
         assert view.last_failure is not None
-        assert (Status.PENDING, 2, "no answer") == (view.status, view.attempt, view.last_failure.message)
+        assert (WorkflowStatus.PENDING, 2, "no answer") == (view.status, view.attempt, view.last_failure.message)
         assert 42 == await handle.result()
 
 
@@ -46,4 +46,4 @@ async def test_a_task_out_of_time():
         before = await handle.status()
         await env.advance(seconds=1)
 
-        assert (Status.PENDING, Status.TIMED_OUT) == (before, await handle.status())
+        assert (WorkflowStatus.PENDING, WorkflowStatus.TIMED_OUT) == (before, await handle.status())

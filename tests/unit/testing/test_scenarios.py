@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from holdfast import Status, WorkflowContext, query, signal, update, workflow
+from holdfast import WorkflowContext, WorkflowStatus, query, signal, update, workflow
 from holdfast import errors as err
 from holdfast.testing import WorkflowEnvironment
 
@@ -55,14 +55,14 @@ async def test_execution_is_over_at_its_limit():
     async with WorkflowEnvironment(workflows=[nap]) as env:
         handle = await env.client.start_workflow(nap, 9, execution_timeout=3 * DAY)
         await env.advance(days=2, hours=23, minutes=59)
-        assert Status.WAITING == await handle.status()
+        assert WorkflowStatus.WAITING == await handle.status()
 
         with pytest.raises(err.WorkflowTimedOut):
             await env.result(handle)
         assert T0 + 3 * DAY == env.now()
 
 
-async def test_delayed_start_begins_at_its_instant():
+async def test_delayed_start_starts_at_its_instant():
     """Nothing happens before."""
     async with WorkflowEnvironment(workflows=[nap]) as env:
         handle = await env.client.start_workflow(nap, 0, start_at=T0 + 3 * DAY)

@@ -50,6 +50,6 @@ async def test_a_session_that_was_opened_anew_runs_bodies_in_the_same_context(en
     WHO.set(who)
     running = await engine(workflows=[asks], tasks=[chore])
     WHO.set("a caller")
-    running._local.went_back()
+    running._local.data_loss_detected()
 
     assert [who] * 4 == await (await running.client.start_workflow(asks)).result()

@@ -7,31 +7,31 @@ from typing import Any
 
 from holdfast.config import WorkerConfig
 from holdfast.errors import OutcomeUnknown, StorageBusy
-from holdfast.worker.heartbeats import Pulse
+from holdfast.worker.heartbeats import Heartbeater
 
 
-def beating(heartbeat: Any) -> Pulse:
+def beating(heartbeat: Any) -> Heartbeater:
     host: Any = SimpleNamespace(
         config=WorkerConfig(lease_s=600.0),
         workers=SimpleNamespace(heartbeat=heartbeat),
         session="s",
         org="default",
-        BEATS_BY_ITSELF=True,
+        SENDS_HEARTBEATS=True,
     )
     tasks: Any = SimpleNamespace(
         shortest_heartbeat_s=lambda: 0.003,
         take_beats=lambda: (),
         tokens=lambda: (),
-        on_said=lambda wake: None,
-        said_in_s=lambda: None,
+        on_output=lambda wake: None,
+        output_due_in_s=lambda: None,
         send_again=lambda beats: None,
     )
-    pulse = Pulse(host, tasks, lost=print, stale=print)
-    pulse.start()
-    return pulse
+    heartbeater = Heartbeater(host, tasks, lost=print, stale=print)
+    heartbeater.start()
+    return heartbeater
 
 
-def test_it_goes_on_when_nobody_knows_whether_a_heartbeat_counts():
+def test_it_continues_when_nobody_knows_whether_a_heartbeat_counts():
     """The database was lost while it committed: the next one tells."""
     answered = iter((OutcomeUnknown(), StorageBusy()))
     again = threading.Event()
@@ -45,9 +45,9 @@ def test_it_goes_on_when_nobody_knows_whether_a_heartbeat_counts():
             answer.set_exception(error)
         return answer
 
-    pulse = beating(heartbeat)
+    heartbeater = beating(heartbeat)
     assert again.wait(10)
-    pulse.stop()
+    heartbeater.stop()
 
 
 def test_it_stops_while_a_heartbeat_is_unanswered():
@@ -58,9 +58,9 @@ def test_it_stops_while_a_heartbeat_is_unanswered():
         asked.set()
         return Future()
 
-    pulse = beating(heartbeat)
+    heartbeater = beating(heartbeat)
     assert asked.wait(10)
-    ended = threading.Thread(target=pulse.stop, daemon=True)
+    ended = threading.Thread(target=heartbeater.stop, daemon=True)
     ended.start()
     ended.join(10)
 

@@ -36,7 +36,7 @@ def seqs(chunks: Any) -> list[int]:
     return [chunk.seq for chunk in chunks]
 
 
-def test_numbers_go_on_from_the_attempts_before():
+def test_numbers_continue_from_the_attempts_before():
     said = outputs()
     for _ in range(3):
         said.add(work(output_seq=40), Raw(b"1"))

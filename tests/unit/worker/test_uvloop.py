@@ -87,7 +87,7 @@ def test_workflows_run_on_uvloop(database_url):
     run(main())
 
 
-def test_an_execution_goes_on_on_another_loop(database_url):
+def test_an_execution_continues_on_another_loop(database_url):
     """Begun on uvloop, rebuilt from its history on asyncio's own."""
     options: dict[str, Any] = {"workflows": [everything, child], "tasks": [charge, charge_in_a_thread]}
 

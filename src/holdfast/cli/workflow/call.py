@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli.doors import Door, connected, found
 from holdfast.cli.inputs import JSON, LENGTH
+from holdfast.cli.target import Target, connected, found
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.option("--timeout", type=LENGTH, help="How long to wait for the answer.")
 @click.option("--app", metavar="APP", help="On a database: where the code is, if no worker of this process has it.")
 @connected
-def query(door: Door, id_: str, name: str, *, input_: Any, app: str | None, **options: Any) -> None:
+def query(target: Target, id_: str, name: str, *, input_: Any, app: str | None, **options: Any) -> None:
     """Ask the program of ID something, and print the answer as JSON. Also when it is closed.
 
     A server asks one of its workers. On a database the code is needed here: give --app; it takes on no work. The query
@@ -38,37 +38,37 @@ def query(door: Door, id_: str, name: str, *, input_: Any, app: str | None, **op
     from holdfast.errors import NoWorker
 
     async def run() -> Any:
-        async with with_code(door, app) as client:
+        async with with_code(target, app) as client:
             execution = await found(client, id_)
             value = NO_VALUE if input_ is None else input_
             try:
                 return await client.query_workflow(execution.id, name, value, **options)
             except NoWorker as error:
-                if door.db is None or app is not None:
+                if target.db is None or app is not None:
                     raise
                 raise NoWorker(
                     f"nobody here has the code of {execution.kind!r} version {execution.version!r}: give --app APP, or "
                     "ask a server that has workers"
                 ) from error
 
-    door.out.json_text(json.encode(asyncio.run(run())))
+    target.out.json_text(json.encode(asyncio.run(run())))
 
 
 @asynccontextmanager
-async def with_code(door: Door, app: str | None) -> AsyncIterator[Client]:
+async def with_code(target: Target, app: str | None) -> AsyncIterator[Client]:
     """A client whose engine can ask programs, if it is told where their code is. It claims nothing."""
     if app is None:
-        async with door.client() as client:
+        async with target.client() as client:
             yield client
         return
     from holdfast.cli.apps import load_app
     from holdfast.cli.running import engine_config
 
-    if door.db is None:
+    if target.db is None:
         raise click.UsageError("--app is for a database: a server has workers of its own.")
     loaded = load_app(app)
     config = engine_config(turn_slots=0, task_slots=0, migrate=False)
-    async with door.engine(workflows=loaded.workflows, config=config) as engine:
+    async with target.engine(workflows=loaded.workflows, config=config) as engine:
         yield engine.client
 
 
@@ -81,7 +81,7 @@ async def with_code(door: Door, app: str | None) -> AsyncIterator[Client]:
 @click.option("--timeout", type=LENGTH, help="How long to wait; the update goes on.")
 @connected
 def update(
-    door: Door,
+    target: Target,
     id_: str,
     name: str,
     *,
@@ -104,8 +104,8 @@ def update(
             timeout=timeout,
         )
 
-    answer = door.run(run)
+    answer = target.run(run)
     if no_wait:
-        door.out.answer({"status": "ACCEPTED"}, "accepted")
+        target.out.answer({"status": "ACCEPTED"}, "accepted")
     else:
-        door.out.json_text(json.encode(answer))
+        target.out.json_text(json.encode(answer))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli.doors import Door, connected
 from holdfast.cli.inputs import PAST, pairs
+from holdfast.cli.target import Target, connected
 
 if TYPE_CHECKING:
     from holdfast.cli.output import Shown
@@ -47,9 +47,9 @@ STATUSES = (
 @click.option("--before", type=PAST, help="Created before.")
 @click.option("--limit", "-n", type=click.IntRange(0), default=50, show_default=True, help="0 for all.")
 @connected
-def list_(door: Door, *, limit: int, **filters: Any) -> None:
+def list_(target: Target, *, limit: int, **filters: Any) -> None:
     """List executions, the newest first. With --json, one object on each line."""
-    from holdfast.wire.rest.views import execution_view
+    from holdfast.transport.rest.views import execution_view
 
     async def run(client: Client) -> None:
         rows: list[list[Shown]] = []
@@ -59,22 +59,22 @@ def list_(door: Door, *, limit: int, **filters: Any) -> None:
                 more = True
                 break
             rows.append(row(execution))
-            if door.out.as_json:
-                door.out.item(execution_view(execution))
-        if not door.out.as_json:
-            _draw(door, rows)
+            if target.out.as_json:
+                target.out.item(execution_view(execution))
+        if not target.out.as_json:
+            _draw(target, rows)
         if more:
-            door.out.note(f"there are more than these {limit}: --limit 0 shows all")
+            target.out.note(f"there are more than these {limit}: --limit 0 shows all")
 
-    door.look(run)
+    target.read(run)
 
 
-def _draw(door: Door, rows: list[list[Shown]]) -> None:
+def _draw(target: Target, rows: list[list[Shown]]) -> None:
     headers = ["WORKFLOW ID", "STATUS", "KIND", "STARTED", "EVENTS", "EXECUTION ID", "WAITS FOR"]
-    if door.out.width is not None and door.out.width < WIDE:
+    if target.out.width is not None and target.out.width < WIDE:
         headers.remove("EXECUTION ID")
         rows = [[*row[:-2], row[-1]] for row in rows]
-    door.out.table(headers, rows, empty=f"no executions match in org {door.org!r}")
+    target.out.table(headers, rows, empty=f"no executions match in org {target.org!r}")
 
 
 async def executions(client: Client, limit: int, **filters: Any) -> AsyncIterator[Execution]:
@@ -108,10 +108,10 @@ def _request(
     before: datetime | None = None,
 ) -> ListExecutions:
     from holdfast.contract.executions import ListExecutions
-    from holdfast.model.executions import OPEN_STATUSES, Status
-    from holdfast.wire.rest.times import micros_or_none
+    from holdfast.model.executions import OPEN_STATUSES, WorkflowStatus
+    from holdfast.transport.rest.times import micros_or_none
 
-    statuses = {Status(name.upper()) for name in status} | (OPEN_STATUSES if only_open else set())
+    statuses = {WorkflowStatus(name.upper()) for name in status} | (OPEN_STATUSES if only_open else set())
     return ListExecutions(
         org=org,
         statuses=tuple(sorted(statuses)),
@@ -125,12 +125,12 @@ def _request(
 
 
 def row(execution: Execution) -> list[Shown]:
+    from holdfast.cli.formatting import day_time, short, waits
     from holdfast.cli.output import Cell, status_cell
-    from holdfast.cli.words import day_time, short, waits
-    from holdfast.model.executions import Status
+    from holdfast.model.executions import WorkflowStatus
 
     status = execution.status
-    reason = waits(execution.waiting_for) if status is Status.WAITING else ""
+    reason = waits(execution.waiting_for) if status is WorkflowStatus.WAITING else ""
     if execution.stuck is not None:
         reason = f"{execution.stuck.code}: {execution.stuck.message}"
     return [

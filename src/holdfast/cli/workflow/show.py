@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli.doors import Door, connected, found
+from holdfast.cli.target import Target, connected, found
 
 if TYPE_CHECKING:
-    from holdfast.cli.diagnosis import Examined, Finding
+    from holdfast.cli.doctor.examination import Examined, Finding
     from holdfast.cli.output import Output, Shown
     from holdfast.client.client import Client
 
@@ -19,32 +19,32 @@ _TRACEBACK_LINES = 30
 @click.command()
 @click.argument("id_", metavar="ID")
 @connected
-def show(door: Door, id_: str) -> None:
+def show(target: Target, id_: str) -> None:
     """Show where ID stands: what it waits for and since when, its tasks with their last failure, who holds it, why it
     is stuck, its last events, and what to do next."""
 
     async def run(client: Client) -> None:
-        seen = await look(client, id_, await door.now())
-        if door.out.as_json:
-            door.out.document(page(seen))
+        seen = await inspect_workflow(client, id_, await target.now())
+        if target.out.as_json:
+            target.out.document(page(seen))
         else:
-            draw(door.out, seen)
+            draw(target.out, seen)
 
-    door.look(run)
+    target.read(run)
 
 
-async def look(client: Client, id_: str, now: int) -> Examined:
-    from holdfast.cli.diagnosis import examine
+async def inspect_workflow(client: Client, id_: str, now: int) -> Examined:
+    from holdfast.cli.doctor.examination import examine
 
     return await examine(client, await found(client, id_), now)
 
 
 def page(seen: Examined) -> dict[str, Any]:
     """As `show` prints it for scripts."""
-    from holdfast.cli.diagnosis import findings
-    from holdfast.wire.rest import message_views as mv
-    from holdfast.wire.rest import views as v
-    from holdfast.wire.rest.events import event_view
+    from holdfast.cli.doctor.examination import findings
+    from holdfast.transport.rest import message_views as mv
+    from holdfast.transport.rest import views as v
+    from holdfast.transport.rest.events import event_view
 
     return {
         "execution": v.execution_view(seen.execution),
@@ -63,9 +63,9 @@ def finding_view(finding: Finding) -> dict[str, str]:
 
 
 def draw(out: Output, seen: Examined) -> None:
-    from holdfast.cli.diagnosis import findings
+    from holdfast.cli.doctor.examination import findings
+    from holdfast.cli.formatting import since
     from holdfast.cli.output import Cell, status_cell
-    from holdfast.cli.words import since
 
     execution = seen.execution
     out.line(Cell(execution.workflow_id, "bold"), "  ", status_cell(execution.status))
@@ -96,7 +96,7 @@ def draw_finding(out: Output, finding: Finding) -> None:
 
 
 def _draw_relations(out: Output, seen: Examined) -> None:
-    from holdfast.wire.rest.reading import UNTOLD
+    from holdfast.transport.rest.reading import UNTOLD
 
     execution = seen.execution
     if execution.ready is not None and execution.ready.worker is not None:
@@ -138,9 +138,9 @@ def _draw_failure(out: Output, seen: Examined) -> None:
 
 
 def _draw_rows(out: Output, seen: Examined) -> None:
+    from holdfast.cli.formatting import since
     from holdfast.cli.output import Cell
     from holdfast.cli.task import HEADERS, row
-    from holdfast.cli.words import since
 
     if seen.tasks:
         out.heading("tasks that are not finished")
@@ -169,8 +169,8 @@ def _draw_rows(out: Output, seen: Examined) -> None:
 
 
 def _draw_events(out: Output, seen: Examined) -> None:
-    from holdfast.cli.story import HEADERS, Story
+    from holdfast.cli.history_text import HEADERS, HistoryText
 
-    story = Story()
+    history_text = HistoryText()
     out.heading(f"last {len(seen.last_events)} of {seen.execution.last_seq} events")
-    out.table(HEADERS, [story.row(event) for event in seen.last_events])
+    out.table(HEADERS, [history_text.row(event) for event in seen.last_events])

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli.doors import Door, connected, found
 from holdfast.cli.inputs import INSTANT, JSON, LENGTH, pairs
+from holdfast.cli.target import Target, connected, found
 
 if TYPE_CHECKING:
     from holdfast.client.client import Client
@@ -52,7 +52,7 @@ def _startable(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--timeout", type=LENGTH, help="How long to wait.")
 @connected
 def start(
-    door: Door,
+    target: Target,
     kind: str,
     *,
     input_: Any,
@@ -68,16 +68,16 @@ def start(
     \b
     holdfast workflow start order --workflow-id ORDER-1 --input '{"items": ["teapot"]}' --wait
     """
-    from holdfast.cli.workflow.look import show_result
-    from holdfast.wire.rest.views import StartView
+    from holdfast.cli.workflow.inspect import show_result
+    from holdfast.transport.rest.views import StartView
 
     async def run(client: Client) -> None:
         handle = await client.start_workflow(
             kind, input_, version=version, start_at=start_at, execution_timeout=execution_timeout, **options
         )
         if wait:
-            door.out.note(f"{_began(handle.created)} {handle.workflow_id} ({handle.id})")
-            await show_result(door, client, handle.id, timeout)
+            target.out.note(f"{_started_text(handle.created)} {handle.workflow_id} ({handle.id})")
+            await show_result(target, client, handle.id, timeout)
             return
         view = StartView(
             workflow_execution_id=handle.id,
@@ -86,12 +86,12 @@ def start(
             idempotency_key_used=handle.idempotency_key_used,
             idempotency_key_new=handle.idempotency_key_new,
         )
-        door.out.answer(view, f"{_began(handle.created)} {kind} {handle.workflow_id} ({handle.id})")
+        target.out.answer(view, f"{_started_text(handle.created)} {kind} {handle.workflow_id} ({handle.id})")
 
-    door.run(run)
+    target.run(run)
 
 
-def _began(created: bool) -> str:
+def _started_text(created: bool) -> str:
     return "started" if created else "found"
 
 
@@ -101,21 +101,21 @@ def _began(created: bool) -> str:
 @click.option("--input", "input_", type=JSON, help="The signal's value.")
 @click.option("--idempotency-key", metavar="KEY", help="The same call again with this key signals nothing twice.")
 @connected
-def signal(door: Door, id_: str, name: str, *, input_: Any, idempotency_key: str | None) -> None:
+def signal(target: Target, id_: str, name: str, *, input_: Any, idempotency_key: str | None) -> None:
     """Send the signal NAME to the open execution ID. It is kept until the workflow reads it.
 
     \b
     holdfast workflow signal ORDER-1 shipped --input '{"tracking": "T-1"}'
     """
-    from holdfast.wire.rest.views import SignalView
+    from holdfast.transport.rest.views import SignalView
 
     async def run(client: Client) -> None:
         execution = await found(client, id_)
         answer = await client.signal_workflow(execution.id, name, input_, request_id=idempotency_key)
         view = SignalView(signal_event_sequence=answer.signal_event_sequence, signal_delivered=answer.signal_delivered)
-        door.out.answer(view, f"signal {name!r} is event {answer.signal_event_sequence} of {execution.workflow_id}")
+        target.out.answer(view, f"signal {name!r} is event {answer.signal_event_sequence} of {execution.workflow_id}")
 
-    door.run(run)
+    target.run(run)
 
 
 @click.command("signal-with-start")
@@ -126,7 +126,7 @@ def signal(door: Door, id_: str, name: str, *, input_: Any, idempotency_key: str
 @_startable
 @connected
 def signal_with_start(
-    door: Door,
+    target: Target,
     workflow_id: str,
     kind: str,
     signal_name: str,
@@ -140,17 +140,17 @@ def signal_with_start(
 
     One step: it never happens that the workflow is started and the signal is lost.
     """
-    from holdfast.wire.rest.views import SignalWithStartView
+    from holdfast.transport.rest.views import SignalWithStartView
 
     async def run(client: Client) -> None:
         answer = await client.signal_with_start_workflow(
             workflow_id, kind, input_, signal_name=signal_name, signal_value=signal_input, version=version, **options
         )
         view = SignalWithStartView(**{name: getattr(answer, name) for name in SignalWithStartView.__struct_fields__})
-        door.out.answer(
+        target.out.answer(
             view,
-            f"{_began(answer.workflow_created)} {workflow_id} ({answer.workflow_execution_id}); signal {signal_name!r} "
+            f"{_started_text(answer.workflow_created)} {workflow_id} ({answer.workflow_execution_id}); signal {signal_name!r} "
             f"is its event {answer.signal_event_sequence}",
         )
 
-    door.run(run)
+    target.run(run)

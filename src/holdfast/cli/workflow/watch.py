@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.doors import Door, connected, found
-from holdfast.cli.exits import NO_RESULT
+from holdfast.cli.exit_codes import NO_RESULT
 from holdfast.cli.inputs import LENGTH
+from holdfast.cli.target import Target, connected, found
 
 if TYPE_CHECKING:
     from holdfast.client.client import Client
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.option("--after", type=click.IntRange(0), default=0, help="Only events after this number.")
 @click.option("--timeout", type=LENGTH, help="Stop watching after this long.")
 @connected
-def watch(door: Door, id_: str, *, after: int, timeout: float | None) -> None:
+def watch(target: Target, id_: str, *, after: int, timeout: float | None) -> None:
     """Show the events of ID as they come, until it ends. With --json, one object on each line.
 
     Ends with 0 when it has completed, with 5 when it has ended otherwise.
@@ -32,45 +32,45 @@ def watch(door: Door, id_: str, *, after: int, timeout: float | None) -> None:
 
     async def run(client: Client) -> bool:
         execution = await found(client, id_)
-        return await within(follow(door, client, execution.id, after), timeout)
+        return await within(follow(target, client, execution.id, after), timeout)
 
-    if not door.run(run):
+    if not target.run(run):
         raise click.exceptions.Exit(NO_RESULT)
 
 
-async def follow(door: Door, client: Client, execution_id: str, after: int) -> bool:
+async def follow(target: Target, client: Client, execution_id: str, after: int) -> bool:
     """Whether it has completed."""
-    from holdfast.client.following import successor_of
+    from holdfast.client.successors import successor_of
     from holdfast.model.events import WorkflowCompleted
 
     while True:
-        last = await _until_closed(door, client, execution_id, after)
+        last = await _until_closed(target, client, execution_id, after)
         successor = successor_of(last.body)
         if successor is None:
             return isinstance(last.body, WorkflowCompleted)
-        if not door.out.as_json:
-            door.out.heading(f"goes on as {successor}")
+        if not target.out.as_json:
+            target.out.heading(f"goes on as {successor}")
         execution_id, after = successor, 0
 
 
-async def _until_closed(door: Door, client: Client, execution_id: str, after: int) -> HistoryEvent:
+async def _until_closed(target: Target, client: Client, execution_id: str, after: int) -> HistoryEvent:
     """Tells every event once; the last one."""
-    from holdfast.cli.story import Story
-    from holdfast.wire.rest.events import event_view
+    from holdfast.cli.history_text import HistoryText
+    from holdfast.transport.rest.events import event_view
 
-    story = Story()
+    history_text = HistoryText()
     if after:  # of what lies before, only the names are needed; if all of it is asked for, also the end
         for event in await client.history(execution_id, limit=after):
-            story.what(event.body)
+            history_text.what(event.body)
             if event.body.TERMINAL:
                 return event
     async for events in client.executions.follow(client.org, execution_id, after):
         for event in events:
-            if door.out.as_json:
-                door.out.item(event_view(event))
+            if target.out.as_json:
+                target.out.item(event_view(event))
             else:
-                number, at, kind, what = story.row(event)
-                door.out.line(f"{number.text:>5}  ", at, "  ", kind._replace(text=f"{kind.text:<24}"), "  ", what)
+                number, at, kind, what = history_text.row(event)
+                target.out.line(f"{number.text:>5}  ", at, "  ", kind._replace(text=f"{kind.text:<24}"), "  ", what)
             if event.body.TERMINAL:
                 return event
     raise AssertionError("a history that is followed ends with the end")

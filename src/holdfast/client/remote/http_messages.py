@@ -6,8 +6,8 @@ from typing import Any
 
 from msgspec import structs
 
-from holdfast.client.remote.caller import Caller, escaped, new_request_id
-from holdfast.client.remote.http import no_transaction
+from holdfast.client.remote.http_client import HttpClient, escaped, new_request_id
+from holdfast.client.remote.http_executions import no_transaction
 from holdfast.contract import messages as ms
 from holdfast.errors import ExecutionNotFound, InvalidRequest
 from holdfast.model.messages import (
@@ -18,21 +18,21 @@ from holdfast.model.messages import (
     SubscriptionKind,
     SubscriptionRow,
 )
-from holdfast.model.names import check_name
+from holdfast.model.validation import check_name
 from holdfast.model.values import Failure
-from holdfast.wire.rest import bodies as b
-from holdfast.wire.rest import message_views as mv
+from holdfast.transport.rest import bodies as b
+from holdfast.transport.rest import message_views as mv
 
 
 class HttpMessages:
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
+    def __init__(self, http_client: HttpClient) -> None:
+        self._http = http_client
 
     async def settle(self, request: ms.SettlePromise, using: Any = None) -> ms.SettleAnswer:
         no_transaction(using)
         sent = request if request.request_id is not None else structs.replace(request, request_id=new_request_id())
         path, body = _settlement(sent)
-        answer = mv.read_settled(await self._caller.post(_org(request.org) + path, body, mv.SettledView))
+        answer = mv.read_settled(await self._http.post(_org(request.org) + path, body, mv.SettledView))
         if request.request_id is None:
             return structs.replace(answer, idempotency_key_used=False, idempotency_key_new=False)
         return answer
@@ -63,7 +63,7 @@ class HttpMessages:
                 request_id=request_id,
                 idempotency_key_ttl_seconds=request.ttl_s,
             )
-        answer = mv.read_published(await self._caller.post(_org(request.org) + path, body, mv.PublishedView))
+        answer = mv.read_published(await self._http.post(_org(request.org) + path, body, mv.PublishedView))
         if request.request_id is None:
             return structs.replace(answer, idempotency_key_used=False, idempotency_key_new=False)
         return answer
@@ -75,7 +75,7 @@ class HttpMessages:
             request_id=request.request_id if request.request_id is not None else new_request_id(),
             idempotency_key_ttl_seconds=request.ttl_s,
         )
-        view = await self._caller.post(f"{_org(request.org)}/signal", body, mv.BroadcastView, wait_s=None)
+        view = await self._http.post(f"{_org(request.org)}/signal", body, mv.BroadcastView, wait_s=None)
         answer = mv.read_broadcast(view)
         if request.request_id is None:
             return structs.replace(answer, idempotency_key_used=False, idempotency_key_new=False)
@@ -83,14 +83,14 @@ class HttpMessages:
 
     async def promises(self, org: str, execution_id: str) -> list[PromiseRow]:
         try:
-            view = await self._caller.get(_one(org, execution_id, "promises"), mv.PromiseList)
+            view = await self._http.get(_one(org, execution_id, "promises"), mv.PromiseList)
         except ExecutionNotFound:
             return []
         return [mv.read_promise(promise, org) for promise in view.promises]
 
     async def waits(self, org: str, execution_id: str) -> list[SubscriptionRow]:
         try:
-            view = await self._caller.get(_one(org, execution_id, "waits"), mv.SubscriptionList)
+            view = await self._http.get(_one(org, execution_id, "waits"), mv.SubscriptionList)
         except ExecutionNotFound:
             return []
         return [mv.read_subscription(wait, org) for wait in view.waits]
@@ -100,7 +100,7 @@ class HttpMessages:
     ) -> list[SubscriptionRow]:
         check_name(key, "key")
         path = f"{_org(org)}/event-keys/{escaped(key)}/waits"
-        view = await self._caller.get(path, mv.SubscriptionList, {"limit": limit, "kind": str(kind)})
+        view = await self._http.get(path, mv.SubscriptionList, {"limit": limit, "kind": str(kind)})
         return [mv.read_subscription(wait, org) for wait in view.waits]
 
     async def events(
@@ -119,23 +119,23 @@ class HttpMessages:
         self, org: str, which: str, key: str | None, before: int | None, limit: int
     ) -> list[PublishedRow | DeadEvent]:
         query = {"key": key, "before": before, "limit": limit}
-        view = await self._caller.get(f"{_org(org)}/{which}", mv.KeptEventList, query)
+        view = await self._http.get(f"{_org(org)}/{which}", mv.KeptEventList, query)
         return [mv.read_kept_event(event, org) for event in view.events]
 
     async def event(self, org: str, event_id: int) -> PublishedRow | DeadEvent:
-        return mv.read_kept_event(await self._caller.get(_event(org, event_id), mv.KeptEventView), org)
+        return mv.read_kept_event(await self._http.get(_event(org, event_id), mv.KeptEventView), org)
 
     async def event_key(self, org: str, key: str) -> EventKeyRow:
         check_name(key, "key")
-        view = await self._caller.get(f"{_org(org)}/event-keys/{escaped(key)}", mv.EventKeyView)
+        view = await self._http.get(f"{_org(org)}/event-keys/{escaped(key)}", mv.EventKeyView)
         return EventKeyRow(org=org, key=view.key, retained=view.retained, dropped=view.dropped)
 
     async def replay_dead_event(self, request: ms.ReplayDeadEvent) -> ms.PublishAnswer:
         path = _event(request.org, request.event_id) + "/replay"
-        return mv.read_published(await self._caller.post(path, b.NoBody(), mv.PublishedView, repeatable=False))
+        return mv.read_published(await self._http.post(path, b.NoBody(), mv.PublishedView, repeatable=False))
 
     async def remove_event(self, request: ms.RemoveEvent) -> None:
-        await self._caller.delete(_event(request.org, request.event_id))
+        await self._http.delete(_event(request.org, request.event_id))
 
 
 def _org(org: str) -> str:

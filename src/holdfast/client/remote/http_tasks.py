@@ -6,23 +6,23 @@ from typing import Any
 
 from msgspec import structs
 
-from holdfast.client.remote.caller import Caller, escaped, new_request_id
-from holdfast.client.remote.http import WAIT_S, no_transaction
+from holdfast.client.remote.http_client import HttpClient, escaped, new_request_id
+from holdfast.client.remote.http_executions import WAIT_S, no_transaction
 from holdfast.client.remote.http_messages import rejection
 from holdfast.contract import executions as ex
 from holdfast.contract import tasks as tk
 from holdfast.contract.messages import SettleAnswer
-from holdfast.model.names import check_name
-from holdfast.wire.rest import bodies as b
-from holdfast.wire.rest import message_views as mv
-from holdfast.wire.rest import task_views as tv
-from holdfast.wire.rest import views as v
-from holdfast.wire.rest.times import instant_or_none
+from holdfast.model.validation import check_name
+from holdfast.transport.rest import bodies as b
+from holdfast.transport.rest import message_views as mv
+from holdfast.transport.rest import task_views as tv
+from holdfast.transport.rest import views as v
+from holdfast.transport.rest.times import instant_or_none
 
 
 class HttpTasks:
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
+    def __init__(self, http_client: HttpClient) -> None:
+        self._http = http_client
 
     async def start(self, request: tk.StartTask, using: Any = None) -> ex.StartAnswer:
         no_transaction(using)
@@ -44,7 +44,7 @@ class HttpTasks:
             request_id=request.request_id if given else new_request_id(),
             idempotency_key_ttl_seconds=request.ttl_s,
         )
-        view = await self._caller.post(_tasks(request.org), body, tv.StartTaskView)
+        view = await self._http.post(_tasks(request.org), body, tv.StartTaskView)
         return ex.StartAnswer(
             view.workflow_execution_id,
             view.task_id,
@@ -54,12 +54,12 @@ class HttpTasks:
         )
 
     async def get(self, org: str, task_id: str) -> tk.StandaloneTask:
-        return tv.read_standalone_task(await self._caller.get(_one(org, task_id), tv.StandaloneTaskView))
+        return tv.read_standalone_task(await self._http.get(_one(org, task_id), tv.StandaloneTaskView))
 
     async def outcome(self, org: str, task_id: str) -> tk.TaskOutcome:
         path = _one(org, task_id, "/result")
         while True:
-            view = await self._caller.get(path, tv.TaskResultView, {"wait": WAIT_S}, WAIT_S)
+            view = await self._http.get(path, tv.TaskResultView, {"wait": WAIT_S}, WAIT_S)
             outcome = tv.read_task_result(view)
             if outcome is not None:
                 return outcome
@@ -73,7 +73,7 @@ class HttpTasks:
         if request.failure is not None:
             body = tv.FailTaskBody(error=rejection(request.failure), **key)
         action = "/complete" if request.failure is None else "/fail"
-        view = await self._caller.post(_one(request.org, request.task_id, action), body, mv.SettledView)
+        view = await self._http.post(_one(request.org, request.task_id, action), body, mv.SettledView)
         answer = mv.read_settled(view)
         if request.request_id is None:
             return structs.replace(answer, idempotency_key_used=False, idempotency_key_new=False)
@@ -81,7 +81,7 @@ class HttpTasks:
 
     async def cancel(self, request: tk.CancelTask) -> ex.Changed:
         path = _one(request.org, request.task_id, "/cancel")
-        view = await self._caller.post(path, b.ReasonBody(reason=request.reason), v.ChangedView)
+        view = await self._http.post(path, b.ReasonBody(reason=request.reason), v.ChangedView)
         return ex.Changed(view.changed, view.successor)
 
     async def list(self, request: tk.ListTasks) -> tk.TaskPage:
@@ -93,7 +93,7 @@ class HttpTasks:
             "cursor": request.cursor,
             "limit": request.limit,
         }
-        page = await self._caller.get(_tasks(request.org), tv.StandaloneTaskPage, query)
+        page = await self._http.get(_tasks(request.org), tv.StandaloneTaskPage, query)
         return tk.TaskPage(tuple(tv.read_standalone_task(item) for item in page.items), page.next_cursor)
 
 

@@ -23,11 +23,11 @@ from typing import Any, Protocol
 import grpc
 from google.protobuf.message import DecodeError
 
-from holdfast.client.remote.links import error_of
+from holdfast.client.remote.channels import error_of
 from holdfast.errors import HoldfastError, InvalidRequest, ServerUnreachable, SessionLost, Unavailable
-from holdfast.wire.grpc import holdfast_pb2 as pb
-from holdfast.wire.grpc.failures import error as error_in
-from holdfast.wire.grpc.sessions import Parts, in_parts
+from holdfast.transport.grpc import holdfast_pb2 as pb
+from holdfast.transport.grpc.failures import error as error_in
+from holdfast.transport.grpc.sessions import Parts, in_parts
 
 log = logging.getLogger("holdfast.client.remote")
 
@@ -61,7 +61,7 @@ class _Stream:
 
 
 class SessionLink:
-    """See the module's text. `connect` opens a channel to the server that has the session; `patience_s` is how long it
+    """See the module's text. `connect` opens a channel to the server that has the session; `wait_s` is how long it
     is tried to come back to it."""
 
     def __init__(
@@ -71,13 +71,13 @@ class SessionLink:
         connect: Callable[[], Any],
         *,
         metadata: list[tuple[str, str]],
-        patience_s: float,
+        wait_s: float,
     ) -> None:
         self._opening = opening
         self._listener = listener
         self._connect = connect
         self._metadata = metadata
-        self._patience_s = patience_s
+        self._wait_s = wait_s
         self._lock = threading.Condition()
         self._unsent: deque[pb.Request] = deque()
         self._kept: deque[pb.WorkerMessage] = deque()
@@ -120,7 +120,7 @@ class SessionLink:
     def join(self, timeout_s: float) -> None:
         self._thread.join(timeout_s)
 
-    def doubt(self) -> None:
+    def suspect(self) -> None:
         """The server has been silent for too long: try another stream."""
         self._break_off()
 
@@ -144,7 +144,7 @@ class SessionLink:
             if opened:
                 lost_at, pause_s = time.monotonic(), FIRST_PAUSE_S
                 log.warning("the stream to the server has ended, trying again: %s", ended)
-            if not self._worth_a_try(ended) or time.monotonic() - lost_at > self._patience_s:
+            if not self._worth_a_try(ended) or time.monotonic() - lost_at > self._wait_s:
                 self._give_up(ended)
                 return
             # Drawn from the whole: workers that lost their server together must not come back together.
@@ -206,7 +206,7 @@ class SessionLink:
 
     def _take(self, stream: _Stream, message: pb.ServerMessage) -> None:
         if message.HasField("opened"):
-            self._begin(stream, message)
+            self._start(stream, message)
             return
         if message.HasField("leaving"):
             self._listener.warned(self, message.leaving.within_seconds)
@@ -222,7 +222,7 @@ class SessionLink:
                 self._lock.notify_all()
         self._listener.arrived(message)
 
-    def _begin(self, stream: _Stream, message: pb.ServerMessage) -> None:
+    def _start(self, stream: _Stream, message: pb.ServerMessage) -> None:
         with self._lock:
             self.opened = opened = message.opened
             self._part_bytes = max(int(opened.max_message_bytes) // 2, 1024)

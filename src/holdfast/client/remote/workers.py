@@ -21,8 +21,8 @@ from typing import Any, cast
 import grpc
 from msgspec.structs import replace
 
-from holdfast.client.remote.asked import About, Asked, Attempt, error_of_answer, is_attempt, turn_of
-from holdfast.client.remote.links import Address, addresses, error_of, is_local, metadata, open_channel
+from holdfast.client.remote.channels import Address, addresses, error_of, is_local, metadata, open_channel
+from holdfast.client.remote.pending_request import About, Attempt, PendingRequest, error_of_answer, is_attempt, turn_of
 from holdfast.client.remote.sessions import SessionLink
 from holdfast.contract import workers as wk
 from holdfast.errors import (
@@ -37,11 +37,11 @@ from holdfast.errors import (
 )
 from holdfast.model.events import HistoryEvent
 from holdfast.model.values import Failure, Token
-from holdfast.wire.grpc import holdfast_pb2 as pb
-from holdfast.wire.grpc.events import event
-from holdfast.wire.grpc.reports import Report, attempt_message, heartbeat_answer, report_message
-from holdfast.wire.grpc.sessions import open_message
-from holdfast.wire.grpc.work import key_of, work
+from holdfast.transport.grpc import holdfast_pb2 as pb
+from holdfast.transport.grpc.events import event
+from holdfast.transport.grpc.reports import Report, attempt_message, heartbeat_answer, report_message
+from holdfast.transport.grpc.sessions import open_message
+from holdfast.transport.grpc.work import key_of, work
 
 log = logging.getLogger("holdfast.client.remote")
 
@@ -85,11 +85,11 @@ class RemoteWorkers:
         self._org = ""
         self._lease_s = 30.0
         self._ids = itertools.count(1)
-        self._asked: dict[int, Asked] = {}
+        self._pending: dict[int, PendingRequest] = {}
         self._post: list[wk.Work] = []
         self._waiter: asyncio.Future[list[wk.Work]] | None = None
-        self._former: tuple[str, bytes] | None = None
-        self._leftovers: list[Asked] = []
+        self._previous: tuple[str, bytes] | None = None
+        self._unsettled: list[PendingRequest] = []
         self._turns: dict[str, Token] = {}
         self._tasks: dict[Attempt, Token] = {}
         self._moving: asyncio.Task[None] | None = None
@@ -98,7 +98,7 @@ class RemoteWorkers:
         self._keys: dict[str, bytes] = {}
         self._offset = 0
         self._output = OLD_SERVER
-        self._heard_at = 0.0
+        self._received_at = 0.0
         self._stopped = False
         self._draining = False
         self._paused = False
@@ -131,7 +131,7 @@ class RemoteWorkers:
     @property
     def session(self) -> str:
         """The present session's name, as the server has given it."""
-        return self._former[0] if self._former is not None else ""
+        return self._previous[0] if self._previous is not None else ""
 
     @property
     def connected(self) -> bool:
@@ -144,15 +144,15 @@ class RemoteWorkers:
         """Open a session with one of the servers, whichever can be reached."""
         self._loop = asyncio.get_running_loop()
         self._request, self._lease_s = request, request.lease_s
-        self._begin(*await self._reach(open_message(request), first=True))
+        self._start(*await self._reach(open_message(request), first=True))
 
-    def _begin(self, link: SessionLink, opened: pb.SessionOpened) -> None:
+    def _start(self, link: SessionLink, opened: pb.SessionOpened) -> None:
         self._org = opened.org_id
         self._offset = opened.now - time.time_ns() // 1000
-        self._former = (opened.session, opened.proof)
+        self._previous = (opened.session, opened.proof)
         if opened.max_output_chunks:
             self._output = wk.OutputLimits(opened.max_output_bytes, opened.max_output_chunks)
-        self._heard_at = time.monotonic()
+        self._received_at = time.monotonic()
         self._link = link
         # Until it hears this, the server can't know that anybody knows of the session, and keeps it only for a moment.
         assert self._request is not None, "a session is opened with a request"
@@ -165,14 +165,14 @@ class RemoteWorkers:
             return
         log.warning("the session with the server is over, opening another: %s", why)
         self._link = self._left_to = None
-        self._leftovers += [asked for asked in list(self._asked.values()) if is_attempt(asked.about)]
+        self._unsettled += [pending for pending in list(self._pending.values()) if is_attempt(pending.about)]
         self._fail_all(Unavailable("the session with the server is over"))
         lost: list[wk.Work] = [wk.LostTurn(key, token.epoch) for key, token in self._turns.items()]
         self._turns = {}
         self._deliver(lost, [])
         self._moving = self._loop.create_task(self._move())
 
-    def _server_leaves(self, link: SessionLink, within_s: float) -> None:
+    def _server_stopping(self, link: SessionLink, within_s: float) -> None:
         """On the event loop. Where there is another server, go there as soon as no turn runs; it hands out no more.
         Otherwise, or when this worker is about to stop, too, report what there is for as long as it listens."""
         if link is not self._link or self._stopped:
@@ -192,10 +192,10 @@ class RemoteWorkers:
         assert self._request is not None, "there was a session before"
         while True:
             opening = open_message(self._request)
-            if self._former is not None:
-                opening.replaces, opening.replaces_proof = self._former
-                opening.leftovers.extend(asked.message for asked in self._leftovers)
-                reported = {asked.about for asked in self._leftovers}
+            if self._previous is not None:
+                opening.replaces, opening.replaces_proof = self._previous
+                opening.leftovers.extend(pending.message for pending in self._unsettled)
+                reported = {pending.about for pending in self._unsettled}
                 opening.running.extend(
                     attempt_message(key[0], key[1], token) for key, token in self._tasks.items() if key not in reported
                 )
@@ -207,16 +207,16 @@ class RemoteWorkers:
             except InvalidRequest as error:
                 # Another installation answers, or one whose secret has changed: it does not know the old session.
                 log.warning("the server does not take over the tasks that run here: %s", error)
-                self._former = None
+                self._previous = None
                 stops: list[wk.Work] = [wk.TaskStop(*key, "session_lost") for key in self._tasks]
                 self._tasks = {}
                 self._deliver(stops, [])
-        leftovers, self._leftovers = self._leftovers, []
-        for asked in leftovers:
+        leftovers, self._unsettled = self._unsettled, []
+        for pending in leftovers:
             # Recorded, or no longer wanted: the report is done with either way.
-            self._tasks.pop(cast(Attempt, asked.about), None)
-            asked.settle(pb.Answer())
-        self._begin(link, opened)
+            self._tasks.pop(cast(Attempt, pending.about), None)
+            pending.settle(pb.Answer())
+        self._start(link, opened)
         if self._paused:
             await self.pause(True)
         if self._draining:
@@ -259,8 +259,8 @@ class RemoteWorkers:
         def connect() -> Any:
             return open_channel(address, keepalive_s=keepalive_s, authority=self._authority)
 
-        patience_s = self._lease_s if len(self._addresses) == 1 else min(self._lease_s, MOVE_ON_S)
-        return SessionLink(opening, self, connect, metadata=self._metadata, patience_s=patience_s)
+        wait_s = self._lease_s if len(self._addresses) == 1 else min(self._lease_s, MOVE_ON_S)
+        return SessionLink(opening, self, connect, metadata=self._metadata, wait_s=wait_s)
 
     def poll(self, session: str) -> asyncio.Future[list[wk.Work]]:
         waiter: asyncio.Future[list[wk.Work]] = asyncio.get_running_loop().create_future()
@@ -373,10 +373,10 @@ class RemoteWorkers:
     def heartbeat(self, request: wk.Heartbeat) -> concurrent.futures.Future[wk.HeartbeatAnswer]:
         done: concurrent.futures.Future[wk.HeartbeatAnswer] = concurrent.futures.Future()
         link = self._link
-        if link is not None and link.connected and time.monotonic() - self._heard_at > self._lease_s * 0.6:
+        if link is not None and link.connected and time.monotonic() - self._received_at > self._lease_s * 0.6:
             # The last heartbeat was not answered: the stream may be dead without anybody having said so.
-            self._heard_at = time.monotonic()
-            link.doubt()
+            self._received_at = time.monotonic()
+            link.suspect()
         # Whether the session is alive the server tells by ending it: another one then takes its place.
         self._ask_from_thread(
             request, lambda answer: done.set_result(replace(heartbeat_answer(answer.heartbeat), alive=True)), done
@@ -394,7 +394,7 @@ class RemoteWorkers:
         try:
             message = report_message(request, next(self._ids))
             self._check_size(message)
-            self._send(Asked(future, message, about, read))
+            self._send(PendingRequest(future, message, about, read))
         except HoldfastError as error:
             future.set_exception(error)
         return future
@@ -426,7 +426,7 @@ class RemoteWorkers:
 
         raw.add_done_callback(pass_on)
         try:
-            self._send(Asked(raw, report_message(request, next(self._ids))))
+            self._send(PendingRequest(raw, report_message(request, next(self._ids))))
         except HoldfastError as error:
             done.set_exception(error)
 
@@ -436,20 +436,20 @@ class RemoteWorkers:
             return
         future: asyncio.Future[pb.Answer] = asyncio.get_running_loop().create_future()
         try:
-            self._send(Asked(future, make(next(self._ids))))
+            self._send(PendingRequest(future, make(next(self._ids))))
             async with asyncio.timeout(GOODBYE_S):
                 await future
         except (TimeoutError, HoldfastError) as error:
             log.info("the server was not told: %r", error)
 
-    def _send(self, asked: Asked) -> None:
+    def _send(self, pending: PendingRequest) -> None:
         link = self._link
         if link is None:
             raise (
                 EngineStopped("this worker has ended") if self._stopped else Unavailable("there is no session just now")
             )
-        self._asked[asked.message.id] = asked
-        link.send(asked.message)
+        self._pending[pending.message.id] = pending
+        link.send(pending.message)
 
     # --- what comes (in a thread of the session) ---
 
@@ -462,26 +462,26 @@ class RemoteWorkers:
             taken = work(part)
             if taken is not None:
                 found.append(taken)
-        answers: list[tuple[Asked, pb.Answer]] = []
+        answers: list[tuple[PendingRequest, pb.Answer]] = []
         for answer in message.answers:
-            asked = self._asked.pop(answer.id, None)
-            if asked is None:
+            pending = self._pending.pop(answer.id, None)
+            if pending is None:
                 continue
-            self._heard_at = time.monotonic()
-            if isinstance(asked.future, concurrent.futures.Future):
-                asked.settle(answer)
+            self._received_at = time.monotonic()
+            if isinstance(pending.future, concurrent.futures.Future):
+                pending.settle(answer)
             else:
-                answers.append((asked, answer))
+                answers.append((pending, answer))
         if found or answers:
-            self._tell_loop(self._deliver, found, answers)
+            self._call_loop(self._deliver, found, answers)
 
     def warned(self, session: SessionLink, within_s: float) -> None:
-        self._tell_loop(self._server_leaves, session, within_s)
+        self._call_loop(self._server_stopping, session, within_s)
 
     def lost(self, session: SessionLink, why: HoldfastError) -> None:
-        self._tell_loop(self._session_over, session, why)
+        self._call_loop(self._session_over, session, why)
 
-    def _tell_loop(self, callback: Callable[..., None], *arguments: Any) -> None:
+    def _call_loop(self, callback: Callable[..., None], *arguments: Any) -> None:
         try:
             self._loop.call_soon_threadsafe(callback, *arguments)
         except RuntimeError:  # the loop is closed: nobody is left who could be told
@@ -495,7 +495,7 @@ class RemoteWorkers:
 
     # --- and on the event loop ---
 
-    def _deliver(self, found: list[wk.Work], answers: list[tuple[Asked, pb.Answer]]) -> None:
+    def _deliver(self, found: list[wk.Work], answers: list[tuple[PendingRequest, pb.Answer]]) -> None:
         """Work first: news may be older than an answer that came with them, never the other way round."""
         for given in found:
             self._note(given)
@@ -505,9 +505,9 @@ class RemoteWorkers:
                 self._waiter.set_result(self._post)
                 self._post = []
                 self._waiter = None
-        for asked, answer in answers:
-            self._note_answer(asked.about, answer)
-            asked.settle(answer)
+        for pending, answer in answers:
+            self._note_answer(pending.about, answer)
+            pending.settle(answer)
         self._depart_if_free()
 
     def _note(self, work: wk.Work) -> None:
@@ -537,8 +537,8 @@ class RemoteWorkers:
 
     def _fail_all(self, error: HoldfastError) -> None:
         """Nobody will answer. Reports on tasks are kept for the next session."""
-        asked, self._asked = self._asked, {}
-        for one in list(asked.values()):  # a heartbeat may come from its own thread this moment
+        pending, self._pending = self._pending, {}
+        for one in list(pending.values()):  # a heartbeat may come from its own thread this moment
             if one.future.done() or (is_attempt(one.about) and not self._stopped):
                 continue
             # Whether a turn was recorded is not known: only its history can tell.
@@ -575,7 +575,7 @@ class RemoteWorkers:
             call = read.future(request, timeout=CALL_LIMIT_S, metadata=self._metadata)
         except ValueError as error:  # the channel was closed this moment
             raise Unavailable("there is no session just now") from error
-        call.add_done_callback(lambda call: self._tell_loop(_page_read, done, call))
+        call.add_done_callback(lambda call: self._call_loop(_page_read, done, call))
         return await done
 
 

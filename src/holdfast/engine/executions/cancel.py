@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.contract.executions import CancelExecution, Changed
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules.children import request_cancel
-from holdfast.engine.rules.workspace import Workspace
+from holdfast.engine.rules.unit_of_work import UnitOfWork
 from holdfast.store.protocol import LoadPlan
 
 
@@ -15,8 +15,8 @@ class Cancel(Operation[CancelExecution, Changed]):
     def plan(self, plan: LoadPlan) -> None:
         plan.executions.add(self.request.workflow_execution_id)
 
-    def decide(self, ws: Workspace) -> Changed:
-        execution = ws.execution(self.request.org, self.request.workflow_execution_id)
+    def decide(self, uow: UnitOfWork) -> Changed:
+        execution = uow.execution(self.request.org, self.request.workflow_execution_id)
         if not execution.is_open:
             return Changed(False, execution.successor)
-        return Changed(request_cancel(ws, execution, self.request.reason))
+        return Changed(request_cancel(uow, execution, self.request.reason))

@@ -6,9 +6,9 @@ from msgspec import structs
 
 from holdfast.contract.executions import ForkExecution, StartAnswer
 from holdfast.engine.executions.rebuild import Rebuild
-from holdfast.engine.rules import rebuilding
-from holdfast.engine.rules.starting import add_head, new_execution_id
-from holdfast.engine.rules.workspace import Workspace
+from holdfast.engine.rules import resets
+from holdfast.engine.rules.starts import insert_execution, new_execution_id
+from holdfast.engine.rules.unit_of_work import UnitOfWork
 from holdfast.errors import InvalidResetPoint
 from holdfast.model.events import WorkflowReset
 from holdfast.model.executions import Execution
@@ -23,25 +23,25 @@ class Fork(Rebuild[ForkExecution]):
         if self.request.workflow_id is not None:
             plan.workflow_keys.add((self.request.org, self.request.workflow_id))
 
-    def decide(self, ws: Workspace) -> StartAnswer:
-        request, past = self.request, self.past
-        old = ws.execution(request.org, past.execution_id)
+    def decide(self, uow: UnitOfWork) -> StartAnswer:
+        request, source = self.request, self.source
+        old = uow.execution(request.org, source.execution_id)
         if request.workflow_id is not None:
-            self.check_free(ws, request.workflow_id)
-        for number, child in self.open_children(ws).items():
-            raise _shared_child(past.execution_id, len(past.prefix.events), number, child)
-        carried = self.carried(ws, {}, calls=request.reapply_signals)
-        new_id = new_execution_id(ws)
-        beginning = structs.replace(
-            self.beginning(old, new_id, self.deadline(ws, anew=True)),
+            self.check_free(uow, request.workflow_id)
+        for number, child in self.open_children(uow).items():
+            raise _shared_child(source.execution_id, len(source.prefix.events), number, child)
+        carried = self.carried(uow, {}, calls=request.reapply_signals)
+        new_id = new_execution_id(uow)
+        new_execution = structs.replace(
+            self.new_execution(old, new_id, self.deadline(uow, anew=True)),
             workflow_id=request.workflow_id if request.workflow_id is not None else new_id,
             key=request.workflow_id is not None,
         )
-        new = add_head(ws, beginning)
+        new = insert_execution(uow, new_execution)
         prefix = self.prefix_for(new_id)
-        rebuilding.take_over(ws, new, prefix, seed=old.id)
+        resets.take_over(uow, new, prefix, seed=old.id)
         reset = WorkflowReset(from_execution_id=old.id, event_seq=new.last_seq, workflow_id=new.workflow_id, fork=True)
-        rebuilding.go_on(ws, new, prefix, reset, carried)
+        resets.continue_from(uow, new, prefix, reset, carried)
         return StartAnswer(new_id, new.workflow_id, True)
 
 

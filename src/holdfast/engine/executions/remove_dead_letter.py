@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.contract.executions import RemoveDeadLetter
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules.dead_letters import find, settle
-from holdfast.engine.rules.workspace import Workspace
+from holdfast.engine.rules.unit_of_work import UnitOfWork
 from holdfast.store.protocol import LoadPlan
 
 
@@ -15,5 +15,5 @@ class Remove(Operation[RemoveDeadLetter, None]):
     def plan(self, plan: LoadPlan) -> None:
         plan.dead_letters.add((self.request.workflow_execution_id, self.request.seq))
 
-    def decide(self, ws: Workspace) -> None:
-        settle(ws, *find(ws, self.request.org, (self.request.workflow_execution_id, self.request.seq)))
+    def decide(self, uow: UnitOfWork) -> None:
+        settle(uow, *find(uow, self.request.org, (self.request.workflow_execution_id, self.request.seq)))

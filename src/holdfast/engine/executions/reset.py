@@ -6,10 +6,10 @@ from msgspec import structs
 
 from holdfast.contract.executions import ResetExecution, RetryExecution, StartAnswer
 from holdfast.engine.executions.rebuild import Rebuild
-from holdfast.engine.rules import rebuilding
-from holdfast.engine.rules.closing import CLOSED, bury, bury_unread, end_from_outside
-from holdfast.engine.rules.starting import Beginning, add_head, new_execution_id
-from holdfast.engine.rules.workspace import Workspace
+from holdfast.engine.rules import resets
+from holdfast.engine.rules.closing import CLOSED, close_externally, dead_letter, dead_letter_unread
+from holdfast.engine.rules.starts import NewExecution, insert_execution, new_execution_id
+from holdfast.engine.rules.unit_of_work import UnitOfWork
 from holdfast.model.events import HistoryEvent, SignalReceived, WorkflowReset, WorkflowTerminated
 from holdfast.model.executions import Execution, State
 from holdfast.store.protocol import LoadPlan
@@ -20,82 +20,82 @@ class Reset(Rebuild[ResetExecution | RetryExecution]):
 
     def plan(self, plan: LoadPlan) -> None:
         super().plan(plan)
-        signals = (event.seq for event in self.past.prefix.events if isinstance(event.body, SignalReceived))
-        plan.dead_letters.update((self.past.execution_id, seq) for seq in signals)
+        signals = (event.seq for event in self.source.prefix.events if isinstance(event.body, SignalReceived))
+        plan.dead_letters.update((self.source.execution_id, seq) for seq in signals)
 
-    def decide(self, ws: Workspace) -> StartAnswer:
+    def decide(self, uow: UnitOfWork) -> StartAnswer:
         request = self.request
         reapply = request.reapply_signals if isinstance(request, ResetExecution) else True
-        return self.replace(ws, reapply=reapply, anew=False)
+        return self.replace(uow, reapply=reapply, anew=False)
 
-    def replace(self, ws: Workspace, *, reapply: bool, anew: bool) -> StartAnswer:
-        request, past = self.request, self.past
-        old = ws.execution(request.org, past.execution_id)
-        self.check_free(ws, old.workflow_id, but=old.id)
-        still_open = self.open_children(ws)
-        carried = self.carried(ws, still_open, calls=reapply)
-        new_id = new_execution_id(ws)
-        beginning = self.beginning(old, new_id, self.deadline(ws, anew=anew))
+    def replace(self, uow: UnitOfWork, *, reapply: bool, anew: bool) -> StartAnswer:
+        request, source = self.request, self.source
+        old = uow.execution(request.org, source.execution_id)
+        self.check_free(uow, old.workflow_id, but=old.id)
+        still_open = self.open_children(uow)
+        carried = self.carried(uow, still_open, calls=reapply)
+        new_id = new_execution_id(uow)
+        new_execution = self.new_execution(old, new_id, self.deadline(uow, anew=anew))
         if old.is_open:
-            beginning = _in_the_family(beginning, old)
-        new = add_head(ws, beginning)
+            new_execution = _in_the_family(new_execution, old)
+        new = insert_execution(uow, new_execution)
         prefix = self.prefix_for(new_id)
-        rebuilding.take_over(ws, new, prefix, seed=old.id)
+        resets.take_over(uow, new, prefix, seed=old.id)
         for number, child in still_open.items():
-            rebuilding.move_child(ws, number, child, new, prefix)
+            resets.move_child(uow, number, child, new, prefix)
         if old.is_open:
             if not reapply:
                 # Nobody has read them, and nobody will: what is left out is not dropped in silence.
-                bury_unread(ws, old, (), max(old.seen_seq, new.last_seq))
+                dead_letter_unread(uow, old, (), max(old.seen_seq, new.last_seq))
             reason = request.reason or f"reset to event {new.last_seq}"
             end = WorkflowTerminated(reason=reason, successor=new_id)
-            end_from_outside(ws, old, State.TERMINATED, end, successor=new_id)
+            close_externally(uow, old, State.TERMINATED, end, successor=new_id)
             if new.parent_id is not None:
-                ws.loaded.children[new.parent_id, new.child_no] = new_id
+                uow.loaded.children[new.parent_id, new.child_no] = new_id
         elif old.state is not State.CONTINUED:
             # The last event of one that continued says who goes on in its place; that stays.
             old.successor = new_id
-            ws.turn(old)
-        self._settle_letters(ws, old, carried)
+            uow.mark_state_changed(old)
+        self._settle_dead_letters(uow, old, carried)
         reset = WorkflowReset(
             from_execution_id=old.id, event_seq=new.last_seq, workflow_id=new.workflow_id, reason=request.reason
         )
-        rebuilding.go_on(ws, new, prefix, reset, carried)
+        resets.continue_from(uow, new, prefix, reset, carried)
         return StartAnswer(new_id, new.workflow_id, True)
 
-    def _settle_letters(self, ws: Workspace, old: Execution, carried: list[HistoryEvent]) -> None:
+    def _settle_dead_letters(self, uow: UnitOfWork, old: Execution, carried: list[HistoryEvent]) -> None:
         """What the new one finds in its queues must not be received again, as a dead letter of the old one. A letter
         that a handler of the past has refused is in no queue."""
         again = {event.seq for event in carried if isinstance(event.body, SignalReceived)}
-        for (execution_id, seq), (letter, _) in ws.loaded.dead_letters.items():
+        for (execution_id, seq), (letter, _) in uow.loaded.dead_letters.items():
             left = letter.reason == CLOSED or (old.closed_at is not None and letter.at >= old.closed_at)
-            if execution_id == old.id and left and seq <= len(self.past.prefix.events):
+            if execution_id == old.id and left and seq <= len(self.source.prefix.events):
                 again.add(seq)
-        ws.changes.settled_letters.extend((old.id, seq) for seq in sorted(again))
-        self._unbury(ws, old, again)
+        uow.changes.settled_letters.extend((old.id, seq) for seq in sorted(again))
+        self._take_back_dead_letters(uow, old, again)
 
-    def _unbury(self, ws: Workspace, old: Execution, again: set[int]) -> None:
+    def _take_back_dead_letters(self, uow: UnitOfWork, old: Execution, again: set[int]) -> None:
         """It may have been closed in this transaction, or is just now: its letters are not written yet."""
-        changes, prefix = ws.changes, self.past.prefix.events
+        changes, prefix = uow.changes, self.source.prefix.events
         taken = again | {event.seq for event in prefix}
         changes.dead_letters = [
             letter
             for letter in changes.dead_letters
             if letter.execution_id != old.id or letter.seq not in taken or letter.reason != CLOSED
         ]
-        pending = [asked for asked in changes.bury if asked[0] == old.id]
+        pending = [asked for asked in changes.dead_letter if asked[0] == old.id]
         if not pending:
             return
-        changes.bury = [asked for asked in changes.bury if asked[0] != old.id]
-        left = [event.seq for event in self.tail(ws) if isinstance(event.body, SignalReceived)]
+        changes.dead_letter = [asked for asked in changes.dead_letter if asked[0] != old.id]
+        left = [event.seq for event in self.tail(uow) if isinstance(event.body, SignalReceived)]
         for _, seen, reason in pending:
             for seq in left:
                 if seq > seen and seq not in again:
-                    bury(ws, old, seq, reason)
+                    dead_letter(uow, old, seq, reason)
 
 
-def _in_the_family(beginning: Beginning, old: Execution) -> Beginning:
+def _in_the_family(new_execution: NewExecution, old: Execution) -> NewExecution:
     """Its parent waits for the new one instead. One that was closed before has told its parent already."""
     return structs.replace(
-        beginning, parent_id=old.parent_id, child_no=old.child_no, on_parent_close=old.on_parent_close
+        new_execution, parent_id=old.parent_id, child_no=old.child_no, on_parent_close=old.on_parent_close
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.contract.executions import StartAnswer
 from holdfast.engine.executions.reset import Reset
-from holdfast.engine.rules.workspace import Workspace
+from holdfast.engine.rules.unit_of_work import UnitOfWork
 
 
 class Retry(Reset):
@@ -12,5 +12,5 @@ class Retry(Reset):
 
     __slots__ = ()
 
-    def decide(self, ws: Workspace) -> StartAnswer:
-        return self.replace(ws, reapply=True, anew=True)
+    def decide(self, uow: UnitOfWork) -> StartAnswer:
+        return self.replace(uow, reapply=True, anew=True)

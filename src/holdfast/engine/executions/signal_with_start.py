@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from holdfast.contract.executions import SignalWithStart, SignalWithStartResponse
 from holdfast.engine.operation import Operation
-from holdfast.engine.rules.signalling import append_signal, check_signal
-from holdfast.engine.rules.starting import (
-    begin_asked,
+from holdfast.engine.rules.signals import append_signal, check_signal
+from holdfast.engine.rules.starts import (
     check_reuse,
     choose_version,
     last_execution,
     new_execution_id,
+    start_requested,
 )
-from holdfast.engine.rules.workspace import Workspace
+from holdfast.engine.rules.unit_of_work import UnitOfWork
 from holdfast.model.executions import OPEN_STATES
 from holdfast.store.protocol import LoadPlan
 
@@ -27,18 +27,18 @@ class SignalWithStartWorkflow(Operation[SignalWithStart, SignalWithStartResponse
         plan.numbering = True
         plan.workflow_keys.add((request.org, request.workflow_id))
 
-    def decide(self, ws: Workspace) -> SignalWithStartResponse:
+    def decide(self, uow: UnitOfWork) -> SignalWithStartResponse:
         request = self.request
-        execution = last_execution(ws, request.org, request.workflow_id)
+        execution = last_execution(uow, request.org, request.workflow_id)
         created = execution is None or execution.state not in OPEN_STATES
         if execution is None or created:
-            version = choose_version(ws, request.org, request.kind, request.version)
+            version = choose_version(uow, request.org, request.kind, request.version)
             if execution is not None:
                 check_reuse(execution, request.if_closed)
-            execution = begin_asked(ws, request, version, new_execution_id(ws))
+            execution = start_requested(uow, request, version, new_execution_id(uow))
         else:
-            check_signal(ws, execution)
-        sequence = append_signal(ws, execution, request)
+            check_signal(uow, execution)
+        sequence = append_signal(uow, execution, request)
         return SignalWithStartResponse(execution.id, created, sequence)
 
     def subject(self, answer: SignalWithStartResponse) -> tuple[str | None, str | None]:

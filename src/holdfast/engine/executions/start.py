@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from holdfast.contract.executions import StartAnswer, StartWorkflow
 from holdfast.engine.operation import Operation
-from holdfast.engine.rules.closing import end_from_outside
-from holdfast.engine.rules.starting import (
+from holdfast.engine.rules.closing import close_externally
+from holdfast.engine.rules.starts import (
     already_running,
-    begin_asked,
     check_reuse,
     choose_version,
     last_execution,
     new_execution_id,
+    start_requested,
 )
-from holdfast.engine.rules.workspace import Workspace
+from holdfast.engine.rules.unit_of_work import UnitOfWork
 from holdfast.model.events import WorkflowTerminated
 from holdfast.model.executions import State
 from holdfast.model.values import IfRunning
@@ -31,21 +31,21 @@ class Start(Operation[StartWorkflow, StartAnswer]):
         if request.workflow_id is not None:
             plan.workflow_keys.add((request.org, request.workflow_id))
 
-    def decide(self, ws: Workspace) -> StartAnswer:
+    def decide(self, uow: UnitOfWork) -> StartAnswer:
         request = self.request
-        version = choose_version(ws, request.org, request.kind, request.version)
-        last = None if request.workflow_id is None else last_execution(ws, request.org, request.workflow_id)
-        new_id = new_execution_id(ws)
+        version = choose_version(uow, request.org, request.kind, request.version)
+        last = None if request.workflow_id is None else last_execution(uow, request.org, request.workflow_id)
+        new_id = new_execution_id(uow)
         if last is not None and last.is_open:
             if request.if_running == IfRunning.USE_EXISTING:
                 return StartAnswer(last.id, last.workflow_id, False)
             if request.if_running == IfRunning.FAIL:
                 raise already_running(last)
             reason = f"replaced by execution {new_id}, which was started with the same workflow id"
-            end_from_outside(ws, last, State.TERMINATED, WorkflowTerminated(reason=reason))
+            close_externally(uow, last, State.TERMINATED, WorkflowTerminated(reason=reason))
         elif last is not None:
             check_reuse(last, request.if_closed)
-        execution = begin_asked(ws, request, version, new_id)
+        execution = start_requested(uow, request, version, new_id)
         return StartAnswer(execution.id, execution.workflow_id, True)
 
     def subject(self, answer: StartAnswer) -> tuple[str | None, str | None]:

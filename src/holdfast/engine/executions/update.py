@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.contract.calls import RequestUpdate, UpdateTicket
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules.leases import wake
-from holdfast.engine.rules.workspace import Workspace
+from holdfast.engine.rules.unit_of_work import UnitOfWork
 from holdfast.errors import ExecutionClosed
 from holdfast.model.events import UpdateRequested
 from holdfast.store.protocol import LoadPlan
@@ -20,10 +20,10 @@ class Update(Operation[RequestUpdate, UpdateTicket]):
     def plan(self, plan: LoadPlan) -> None:
         plan.executions.add(self.request.workflow_execution_id)
 
-    def decide(self, ws: Workspace) -> UpdateTicket:
+    def decide(self, uow: UnitOfWork) -> UpdateTicket:
         request = self.request
         assert request.update_id is not None, "made at the door"
-        execution = ws.execution(request.org, request.workflow_execution_id)
+        execution = uow.execution(request.org, request.workflow_execution_id)
         if not execution.is_open:
             raise ExecutionClosed(
                 f"execution {execution.id} ({execution.workflow_id}) is closed ({execution.status}); the update was "
@@ -32,11 +32,11 @@ class Update(Operation[RequestUpdate, UpdateTicket]):
                 status=execution.status.value,
                 **({"successor": execution.successor} if execution.successor is not None else {}),
             )
-        event = ws.append(
+        event = uow.append(
             execution,
             UpdateRequested(update_id=request.update_id, update_name=request.update_name, input=request.input),
         )
         # A program must not close over a request it has not seen.
         execution.call_seq = event.seq
-        wake(ws, execution)
+        wake(uow, execution)
         return UpdateTicket(execution.id, request.update_id, event.seq)

@@ -7,7 +7,7 @@ from msgspec import structs
 from holdfast.contract.keys import CloseOrg, CreateOrg, DeleteOrg
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules.keys import (
-    Act,
+    AuditEntry,
     check_actor,
     check_operator,
     known_org,
@@ -16,13 +16,13 @@ from holdfast.engine.rules.keys import (
     put_org,
     record,
 )
-from holdfast.engine.rules.workspace import Workspace
+from holdfast.engine.rules.unit_of_work import UnitOfWork
 from holdfast.errors import Forbidden
 from holdfast.model.keys import Org, Role
 from holdfast.store.protocol import LoadPlan
 
 
-class Make(Operation[CreateOrg, Org]):
+class AddOrg(Operation[CreateOrg, Org]):
     __slots__ = ("chain",)
 
     def __init__(self, request: CreateOrg, chain: bytes) -> None:
@@ -32,14 +32,16 @@ class Make(Operation[CreateOrg, Org]):
     def plan(self, plan: LoadPlan) -> None:
         plan_actor(plan, self.request.slug, self.request.by)
 
-    def decide(self, ws: Workspace) -> Org:
+    def decide(self, uow: UnitOfWork) -> Org:
         request = self.request
         check_operator(request.by, "making an org")
-        org = open_org(ws, request.slug)
-        if request.slug not in ws.loaded.orgs:
-            act = Act(org=request.slug, action="orgs.create", by=request.by, chain=self.chain, address=request.address)
-            record(ws, org, act)
-        return ws.loaded.orgs[request.slug]
+        org = open_org(uow, request.slug)
+        if request.slug not in uow.loaded.orgs:
+            act = AuditEntry(
+                org=request.slug, action="orgs.create", by=request.by, chain=self.chain, address=request.address
+            )
+            record(uow, org, act)
+        return uow.loaded.orgs[request.slug]
 
 
 class Close(Operation[CloseOrg, Org]):
@@ -52,20 +54,22 @@ class Close(Operation[CloseOrg, Org]):
     def plan(self, plan: LoadPlan) -> None:
         plan_actor(plan, self.request.slug, self.request.by)
 
-    def decide(self, ws: Workspace) -> Org:
+    def decide(self, uow: UnitOfWork) -> Org:
         request = self.request
         check_operator(request.by, "closing an org")
-        org = known_org(ws, request.slug)
+        org = known_org(uow, request.slug)
         if org.closed_at is None:
-            org = structs.replace(org, closed_at=ws.now)
-            put_org(ws, org)
-            act = Act(org=org.slug, action="orgs.close", by=request.by, chain=self.chain, address=request.address)
-            record(ws, org, act)
-        return ws.loaded.orgs[request.slug]
+            org = structs.replace(org, closed_at=uow.now)
+            put_org(uow, org)
+            act = AuditEntry(
+                org=org.slug, action="orgs.close", by=request.by, chain=self.chain, address=request.address
+            )
+            record(uow, org, act)
+        return uow.loaded.orgs[request.slug]
 
 
 class Delete(Operation[DeleteOrg, Org]):
-    """The rows are removed afterwards: see engine/deleting.py."""
+    """The rows are removed afterwards: see engine/org_deletion.py."""
 
     __slots__ = ("chain",)
 
@@ -76,17 +80,17 @@ class Delete(Operation[DeleteOrg, Org]):
     def plan(self, plan: LoadPlan) -> None:
         plan_actor(plan, self.request.slug, self.request.by)
 
-    def decide(self, ws: Workspace) -> Org:
+    def decide(self, uow: UnitOfWork) -> Org:
         request = self.request
         if request.by is not None and request.by.key_id is None:
             raise Forbidden("an org is deleted with one of its admin keys, or on the database itself")
-        check_actor(ws, request.by, request.slug, Role.ADMIN)
-        org = ws.loaded.orgs.get(request.slug, Org(slug=request.slug, created_at=ws.now))
-        org = structs.replace(org, closed_at=org.closed_at if org.closed_at is not None else ws.now)
-        act = Act(org=org.slug, action="orgs.delete", by=request.by, chain=self.chain, address=request.address)
-        record(ws, org, act)
-        ws.changes.deletions[org.slug] = ws.now
-        return ws.loaded.orgs[request.slug]
+        check_actor(uow, request.by, request.slug, Role.ADMIN)
+        org = uow.loaded.orgs.get(request.slug, Org(slug=request.slug, created_at=uow.now))
+        org = structs.replace(org, closed_at=org.closed_at if org.closed_at is not None else uow.now)
+        act = AuditEntry(org=org.slug, action="orgs.delete", by=request.by, chain=self.chain, address=request.address)
+        record(uow, org, act)
+        uow.changes.deletions[org.slug] = uow.now
+        return uow.loaded.orgs[request.slug]
 
 
 class Purge(Operation[tuple[str, int], None]):
@@ -97,9 +101,9 @@ class Purge(Operation[tuple[str, int], None]):
     def plan(self, plan: LoadPlan) -> None:
         """Nothing is loaded: what the org has is gone, whatever it is."""
 
-    def decide(self, ws: Workspace) -> None:
+    def decide(self, uow: UnitOfWork) -> None:
         org, page = self.request
-        ws.changes.purged_orgs[org] = page
+        uow.changes.purged_orgs[org] = page
 
 
 class Finish(Operation[str, None]):
@@ -114,7 +118,7 @@ class Finish(Operation[str, None]):
     def plan(self, plan: LoadPlan) -> None:
         plan.orgs.add(self.request)
 
-    def decide(self, ws: Workspace) -> None:
-        ws.changes.finished_deletions.append(self.request)
-        act = Act(org=self.request, action="orgs.deleted", by=None, chain=self.chain)
-        record(ws, known_org(ws, self.request), act)
+    def decide(self, uow: UnitOfWork) -> None:
+        uow.changes.finished_deletions.append(self.request)
+        act = AuditEntry(org=self.request, action="orgs.deleted", by=None, chain=self.chain)
+        record(uow, known_org(uow, self.request), act)

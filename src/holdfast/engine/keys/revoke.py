@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from holdfast.contract.keys import KeyView, RevokeKey, view_of
+from holdfast.contract.keys import KeyInfo, RevokeKey, view_of
 from holdfast.engine.operation import Operation
-from holdfast.engine.rules.keys import Act, check_actor, known_key, known_org, plan_actor, put_key, record
-from holdfast.engine.rules.workspace import Workspace
+from holdfast.engine.rules.keys import AuditEntry, check_actor, known_key, known_org, plan_actor, put_key, record
+from holdfast.engine.rules.unit_of_work import UnitOfWork
 from holdfast.store.protocol import LoadPlan
 
 
-class Revoke(Operation[RevokeKey, KeyView]):
+class Revoke(Operation[RevokeKey, KeyInfo]):
     __slots__ = ("chain",)
 
     def __init__(self, request: RevokeKey, chain: bytes) -> None:
@@ -22,14 +22,14 @@ class Revoke(Operation[RevokeKey, KeyView]):
         plan_actor(plan, self.request.org, self.request.by)
         plan.keys.add(self.request.key_id)
 
-    def decide(self, ws: Workspace) -> KeyView:
+    def decide(self, uow: UnitOfWork) -> KeyInfo:
         request = self.request
-        key = known_key(ws, request.org, request.key_id)
-        check_actor(ws, request.by, request.org, key.role)
+        key = known_key(uow, request.org, request.key_id)
+        check_actor(uow, request.by, request.org, key.role)
         if key.revoked_at is None:
-            key = structs.replace(key, revoked_at=ws.now, old_hash=None, old_until_at=None)
-            put_key(ws, key)
-            act = Act(
+            key = structs.replace(key, revoked_at=uow.now, old_hash=None, old_until_at=None)
+            put_key(uow, key)
+            act = AuditEntry(
                 org=key.org,
                 action="keys.revoke",
                 by=request.by,
@@ -38,5 +38,5 @@ class Revoke(Operation[RevokeKey, KeyView]):
                 address=request.address,
                 detail=f"{key.role.value} {key.name}",
             )
-            record(ws, known_org(ws, key.org), act)
-        return view_of(key, ws.now)
+            record(uow, known_org(uow, key.org), act)
+        return view_of(key, uow.now)

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules.keys import put_key
-from holdfast.engine.rules.workspace import Workspace
+from holdfast.engine.rules.unit_of_work import UnitOfWork
 from holdfast.model.keys import ApiKey
 from holdfast.model.values import MICRO
 from holdfast.store.protocol import LoadPlan
@@ -28,7 +28,7 @@ class Touch(Operation[str, None]):
     def plan(self, plan: LoadPlan) -> None:
         plan.keys.add(self.request)
 
-    def decide(self, ws: Workspace) -> None:
-        key = ws.loaded.keys.get(self.request)
-        if key is not None and key.counts(ws.now) and is_stale(key, ws.now):
-            put_key(ws, structs.replace(key, last_used_at=ws.now))
+    def decide(self, uow: UnitOfWork) -> None:
+        key = uow.loaded.keys.get(self.request)
+        if key is not None and key.is_valid_at(uow.now) and is_stale(key, uow.now):
+            put_key(uow, structs.replace(key, last_used_at=uow.now))

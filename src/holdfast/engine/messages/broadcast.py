@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from holdfast.contract.messages import BroadcastAnswer, ThrowBroadcast
-from holdfast.engine.messages.matching import plan_sending
+from holdfast.engine.messages.matching import plan_publication
 from holdfast.engine.operation import Operation
-from holdfast.engine.rules.messages import Sending, send
-from holdfast.engine.rules.workspace import Workspace
+from holdfast.engine.rules.messages import Publication, send
+from holdfast.engine.rules.unit_of_work import UnitOfWork
 from holdfast.model.messages import SubscriptionKind
 from holdfast.store.protocol import LoadPlan
 
@@ -17,14 +17,14 @@ class Broadcast(Operation[ThrowBroadcast, BroadcastAnswer]):
 
     def plan(self, plan: LoadPlan) -> None:
         self._match = len(plan.matches)
-        plan_sending(plan, self.request.org, self.request)
+        plan_publication(plan, self.request.org, self.request)
 
-    def decide(self, ws: Workspace) -> BroadcastAnswer:
+    def decide(self, uow: UnitOfWork) -> BroadcastAnswer:
         request = self.request
-        sending = Sending(
+        publication = Publication(
             org=request.org, kind=SubscriptionKind.BROADCAST, key=request.name, idempotency_key=request.request_id
         )
-        sent = send(ws, sending, ws.loaded.matches[self._match])
+        sent = send(uow, publication, uow.loaded.matches[self._match])
         return BroadcastAnswer(
             broadcast_id=sent.id,
             delivered=sent.delivered,

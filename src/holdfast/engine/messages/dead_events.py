@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from holdfast.contract.messages import PublishAnswer, PublishEvent, RemoveEvent, ReplayDeadEvent
-from holdfast.engine.messages.matching import plan_sending
-from holdfast.engine.messages.publish import sending_of
+from holdfast.engine.messages.matching import plan_publication
+from holdfast.engine.messages.publish import publication_of
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules.messages import forget, send
-from holdfast.engine.rules.workspace import Workspace
+from holdfast.engine.rules.unit_of_work import UnitOfWork
 from holdfast.errors import EventNotFound
 from holdfast.model.messages import DeadEvent
 from holdfast.store.protocol import LoadPlan
 
 
-class Exhume(Operation[ReplayDeadEvent, PublishAnswer]):
+class ReplayDead(Operation[ReplayDeadEvent, PublishAnswer]):
     """Published again it has a new number and is kept again. `event` is what was read of it before: its key and its
     data are needed to plan, and never change. Whether it is still dead is decided here."""
 
@@ -26,14 +26,14 @@ class Exhume(Operation[ReplayDeadEvent, PublishAnswer]):
     def plan(self, plan: LoadPlan) -> None:
         plan.dead_events.add(self.request.event_id)
         self._match = len(plan.matches)
-        plan_sending(plan, self.request.org, self._publishing)
+        plan_publication(plan, self.request.org, self._publishing)
 
-    def decide(self, ws: Workspace) -> PublishAnswer:
-        event = ws.loaded.dead_events.pop(self.request.event_id, None)
+    def decide(self, uow: UnitOfWork) -> PublishAnswer:
+        event = uow.loaded.dead_events.pop(self.request.event_id, None)
         if event is None or event.org != self.request.org:
             raise no_event(self.request.event_id, "dead event")
-        ws.changes.exhumed_events.append(event.id)
-        sent = send(ws, sending_of(self._publishing), ws.loaded.matches[self._match])
+        uow.changes.replayed_dead_events.append(event.id)
+        sent = send(uow, publication_of(self._publishing), uow.loaded.matches[self._match])
         return PublishAnswer(
             event_id=sent.id, delivered=sent.delivered, retained=sent.retained, started=sent.started, done=sent.done
         )
@@ -48,14 +48,14 @@ class Remove(Operation[RemoveEvent, None]):
         plan.dead_events.add(self.request.event_id)
         plan.published.add(self.request.event_id)
 
-    def decide(self, ws: Workspace) -> None:
+    def decide(self, uow: UnitOfWork) -> None:
         number, org = self.request.event_id, self.request.org
-        dead, kept = ws.loaded.dead_events.get(number), ws.loaded.published.get(number)
+        dead, kept = uow.loaded.dead_events.get(number), uow.loaded.published.get(number)
         if dead is not None and dead.org == org:
-            del ws.loaded.dead_events[number]
-            ws.changes.exhumed_events.append(number)
+            del uow.loaded.dead_events[number]
+            uow.changes.replayed_dead_events.append(number)
         elif kept is not None and kept.org == org:
-            forget(ws, kept)
+            forget(uow, kept)
         else:
             raise no_event(number, "event")
 

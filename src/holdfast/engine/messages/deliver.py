@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from holdfast.engine.operation import Operation
-from holdfast.engine.rules.messages import PAGE, go_on_delivering
-from holdfast.engine.rules.workspace import Workspace
+from holdfast.engine.rules.messages import PAGE, continue_deliveries
+from holdfast.engine.rules.unit_of_work import UnitOfWork
 from holdfast.store.protocol import LoadPlan
 
 
@@ -16,5 +16,5 @@ class Deliver(Operation[None, bool]):
     def plan(self, plan: LoadPlan) -> None:
         plan.deliveries = PAGE
 
-    def decide(self, ws: Workspace) -> bool:
-        return go_on_delivering(ws)
+    def decide(self, uow: UnitOfWork) -> bool:
+        return continue_deliveries(uow)

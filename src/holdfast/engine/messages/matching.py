@@ -10,7 +10,9 @@ from holdfast.model.messages import SubscriptionKind
 from holdfast.store.protocol import EventMatch, LoadPlan
 
 
-def plan_sending(plan: LoadPlan, org: str, sent: PublishEvent | ThrowBroadcast | c.Publish | c.ThrowBroadcast) -> None:
+def plan_publication(
+    plan: LoadPlan, org: str, sent: PublishEvent | ThrowBroadcast | c.Publish | c.ThrowBroadcast
+) -> None:
     plan.numbering = True
     if isinstance(sent, ThrowBroadcast | c.ThrowBroadcast):
         match = EventMatch(org=org, kind=SubscriptionKind.BROADCAST, key=sent.name, value_at=_nothing, limit=PAGE)

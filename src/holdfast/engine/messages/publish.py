@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from holdfast.contract.messages import PublishAnswer, PublishEvent
-from holdfast.engine.messages.matching import plan_sending
+from holdfast.engine.messages.matching import plan_publication
 from holdfast.engine.operation import Operation
-from holdfast.engine.rules.messages import Sending, send
-from holdfast.engine.rules.workspace import Workspace
+from holdfast.engine.rules.messages import Publication, send
+from holdfast.engine.rules.unit_of_work import UnitOfWork
 from holdfast.model.messages import SubscriptionKind
 from holdfast.store.protocol import LoadPlan
 
@@ -17,11 +17,11 @@ class Publish(Operation[PublishEvent, PublishAnswer]):
 
     def plan(self, plan: LoadPlan) -> None:
         self._match = len(plan.matches)
-        plan_sending(plan, self.request.org, self.request)
+        plan_publication(plan, self.request.org, self.request)
 
-    def decide(self, ws: Workspace) -> PublishAnswer:
+    def decide(self, uow: UnitOfWork) -> PublishAnswer:
         request = self.request
-        sent = send(ws, sending_of(request), ws.loaded.matches[self._match])
+        sent = send(uow, publication_of(request), uow.loaded.matches[self._match])
         return PublishAnswer(
             event_id=sent.id,
             delivered=sent.delivered,
@@ -36,8 +36,8 @@ class Publish(Operation[PublishEvent, PublishAnswer]):
         return None, f"event {answer.event_id}"
 
 
-def sending_of(request: PublishEvent) -> Sending:
-    return Sending(
+def publication_of(request: PublishEvent) -> Publication:
+    return Publication(
         org=request.org,
         kind=SubscriptionKind.EVENT if request.correlation is None else SubscriptionKind.MESSAGE,
         key=request.key,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from holdfast.contract.messages import SettleAnswer, SettlePromise
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules import promises, tasks
-from holdfast.engine.rules.starting import open_execution
-from holdfast.engine.rules.workspace import Workspace
+from holdfast.engine.rules.starts import open_execution
+from holdfast.engine.rules.unit_of_work import UnitOfWork
 from holdfast.errors import ExecutionClosed, InvalidRequest, PromiseNotFound, StaleAttempt
 from holdfast.model.executions import Execution
 from holdfast.model.messages import PromiseRow, PromiseState, TokenRow
-from holdfast.model.names import check_name
+from holdfast.model.validation import check_name
 from holdfast.model.values import MICRO, Settlement
 from holdfast.store.protocol import LoadPlan
 
@@ -60,39 +60,39 @@ class Settle(Operation[SettlePromise, SettleAnswer]):
             plan.workflow_keys.add((request.org, request.workflow_id))
             plan.named_promises.add((request.org, request.workflow_id, request.name))
 
-    def decide(self, ws: Workspace) -> SettleAnswer:
+    def decide(self, uow: UnitOfWork) -> SettleAnswer:
         request = self.request
         if request.token_hash is not None:
-            token = ws.loaded.tokens.get(request.token_hash)
+            token = uow.loaded.tokens.get(request.token_hash)
             if token is None or token.org != request.org:
                 raise PromiseNotFound("no promise or task has this token: check it, it may be cut short")
             if token.task_no is not None:
-                return self._finish_task(ws, token)
+                return self._finish_task(uow, token)
             execution_id, name, by = token.execution_id, token.promise or "", "token"
         elif request.promise_id is not None:
             execution_id, _, name = request.promise_id.partition(":")
             by = "id"
         else:
-            execution_id, name, by = self._named(ws), request.name or "", "name"
+            execution_id, name, by = self._named(uow), request.name or "", "name"
         if self.instead is not None:
             execution_id, name = self.instead
-        return self._settle(ws, execution_id, name, by)
+        return self._settle(uow, execution_id, name, by)
 
-    def _named(self, ws: Workspace) -> str:
+    def _named(self, uow: UnitOfWork) -> str:
         request = self.request
         workflow_id = request.workflow_id or ""
-        execution = open_execution(ws, request.org, workflow_id)
+        execution = open_execution(uow, request.org, workflow_id)
         if execution is not None:
             return execution.id
-        return ws.loaded.workflow_keys.get((request.org, workflow_id), workflow_id)
+        return uow.loaded.workflow_keys.get((request.org, workflow_id), workflow_id)
 
-    def _settle(self, ws: Workspace, execution_id: str, name: str, by: str) -> SettleAnswer:
+    def _settle(self, uow: UnitOfWork, execution_id: str, name: str, by: str) -> SettleAnswer:
         request = self.request
-        execution = ws.loaded.executions.get(execution_id)
-        promise = ws.loaded.promises.get((execution_id, name))
+        execution = uow.loaded.executions.get(execution_id)
+        promise = uow.loaded.promises.get((execution_id, name))
         if execution is None or execution.org != request.org:
             raise self._unknown(f"{execution_id}:{name}")
-        if promise is not None and promises.is_forgotten(ws, promise):
+        if promise is not None and promises.is_forgotten(uow, promise):
             promise = None
         settlement = Settlement(by=by, idempotency_key=request.request_id)
         settled = promises.Settled(
@@ -102,10 +102,10 @@ class Settle(Operation[SettlePromise, SettleAnswer]):
             by=settlement,
         )
         if promise is None:
-            return self._answer(self._settle_early(ws, execution, name, settled), first=True)
-        return self._answer(promise, first=promises.settle(ws, execution, promise, settled))
+            return self._answer(self._settle_early(uow, execution, name, settled), first=True)
+        return self._answer(promise, first=promises.settle(uow, execution, promise, settled))
 
-    def _settle_early(self, ws: Workspace, execution: Execution, name: str, settled: promises.Settled) -> PromiseRow:
+    def _settle_early(self, uow: UnitOfWork, execution: Execution, name: str, settled: promises.Settled) -> PromiseRow:
         if not self.request.allow_early:
             raise self._unknown(f"{execution.id}:{name}")
         if not execution.is_open:
@@ -114,8 +114,8 @@ class Settle(Operation[SettlePromise, SettleAnswer]):
                 execution_id=execution.id,
                 status=execution.status.value,
             )
-        ttl_s = ws.config.request_ttl_s if self.request.ttl_s is None else self.request.ttl_s
-        return promises.settle_early(ws, execution, name, settled=settled, expires_at=ws.now + int(ttl_s * MICRO))
+        ttl_s = uow.config.request_ttl_s if self.request.ttl_s is None else self.request.ttl_s
+        return promises.settle_early(uow, execution, name, settled=settled, expires_at=uow.now + int(ttl_s * MICRO))
 
     def _unknown(self, promise_id: str) -> PromiseNotFound:
         return PromiseNotFound(
@@ -133,12 +133,12 @@ class Settle(Operation[SettlePromise, SettleAnswer]):
             failure=promise.failure,
         )
 
-    def _finish_task(self, ws: Workspace, token: TokenRow) -> SettleAnswer:
+    def _finish_task(self, uow: UnitOfWork, token: TokenRow) -> SettleAnswer:
         """By the same path as a worker's report: only the attempt that the token was given to counts."""
         request = self.request
         assert token.task_no is not None, "a token of a task"
-        execution = ws.loaded.executions[token.execution_id]
-        task = ws.loaded.tasks.get((token.execution_id, token.task_no))
+        execution = uow.loaded.executions[token.execution_id]
+        task = uow.loaded.tasks.get((token.execution_id, token.task_no))
         if task is None or task.attempt != token.attempt or not task.deferred or not execution.is_open:
             raise StaleAttempt(
                 f"attempt {token.attempt} of task {token.task_no} of execution {token.execution_id} is over; its "
@@ -148,9 +148,9 @@ class Settle(Operation[SettlePromise, SettleAnswer]):
                 attempt=token.attempt,
             )
         if request.failure is None:
-            tasks.complete(ws, execution, task, request.value)
+            tasks.complete(uow, execution, task, request.value)
         else:
-            tasks.reject_attempt(ws, execution, task, request.failure)
+            tasks.reject_attempt(uow, execution, task, request.failure)
         return SettleAnswer(
             promise_id=f"{token.execution_id}:task:{token.task_no}",
             state=PromiseState.RESOLVED if request.failure is None else PromiseState.REJECTED,

@@ -8,7 +8,7 @@ closes is decided afterwards, page by page: until then the closed parent's `open
 from __future__ import annotations
 
 from holdfast.engine.rules.leases import wake
-from holdfast.engine.rules.workspace import Workspace
+from holdfast.engine.rules.unit_of_work import UnitOfWork
 from holdfast.model import events as e
 from holdfast.model.executions import Execution, State
 from holdfast.model.values import Failure, ParentClose
@@ -21,17 +21,17 @@ _STATUS = {
 }
 
 
-def tell_parent(ws: Workspace, child: Execution, end: e.EventBody) -> None:
+def notify_parent(uow: UnitOfWork, child: Execution, end: e.EventBody) -> None:
     """The child has closed. A closed parent does not hear of it any more, but no longer has to care for it."""
     assert child.parent_id is not None, "only children have somebody to tell"
-    ws.loaded.children.pop((child.parent_id, child.child_no), None)
-    parent = ws.loaded.executions.get(child.parent_id)
+    uow.loaded.children.pop((child.parent_id, child.child_no), None)
+    parent = uow.loaded.executions.get(child.parent_id)
     if parent is None:
         return
-    release(ws, parent, child)
+    release(uow, parent, child)
     if parent.is_open:
-        ws.append(parent, outcome(child.child_no, child.id, end))
-        wake(ws, parent)
+        uow.append(parent, outcome(child.child_no, child.id, end))
+        wake(uow, parent)
 
 
 def outcome(child_no: int, child_id: str, end: e.EventBody) -> e.ChildCompleted | e.ChildFailed:
@@ -51,42 +51,42 @@ def not_started(child_no: int, child_id: str, failure: Failure) -> e.ChildFailed
     return e.ChildFailed(child_no=child_no, child_execution_id=child_id, status="not_started", failure=failure)
 
 
-def bind(ws: Workspace, parent: Execution, child: Execution) -> None:
+def bind(uow: UnitOfWork, parent: Execution, child: Execution) -> None:
     """From now on the parent hears of the child's end, and the child's fate hangs on the parent's unless it was
     abandoned from the start."""
     assert child.parent_id == parent.id, "bound to the parent it names"
-    ws.loaded.children[parent.id, child.child_no] = child.id
+    uow.loaded.children[parent.id, child.child_no] = child.id
     if child.on_parent_close != ParentClose.ABANDON:
         parent.open_children += 1
-        ws.touch(parent)
+        uow.touch(parent)
 
 
-def release(ws: Workspace, parent: Execution, child: Execution) -> None:
+def release(uow: UnitOfWork, parent: Execution, child: Execution) -> None:
     """The child's fate no longer hangs on the parent's."""
     if child.on_parent_close != ParentClose.ABANDON:
         child.on_parent_close = ParentClose.ABANDON
         parent.open_children -= 1
-        ws.touch(parent)
-        ws.turn(child)
+        uow.touch(parent)
+        uow.mark_state_changed(child)
 
 
-def request_cancel(ws: Workspace, execution: Execution, reason: str) -> bool:
+def request_cancel(uow: UnitOfWork, execution: Execution, reason: str) -> bool:
     """Ask an open execution to cancel; whether it had not been asked before."""
     if not execution.is_open or execution.cancel_requested:
         return False
-    event = ws.append(execution, e.CancelRequested(reason=reason))
+    event = uow.append(execution, e.CancelRequested(reason=reason))
     execution.cancel_requested = True
     execution.call_seq = event.seq
-    if execution.ready is not None and _is_to_begin(execution):
+    if execution.ready is not None and _is_to_start(execution):
         # It need not wait for its time any more.
         execution.ready.not_before_at = 0
-        ws.touch_ready(execution)
-        ws.expect(ws.now)
-    wake(ws, execution)
+        uow.touch_ready(execution)
+        uow.note_due(uow.now)
+    wake(uow, execution)
     return True
 
 
-def _is_to_begin(execution: Execution) -> bool:
+def _is_to_start(execution: Execution) -> bool:
     """Whether it was to begin later, and is not a stuck or crashed one that waits for its next try."""
     return (
         execution.ready is not None
@@ -97,7 +97,7 @@ def _is_to_begin(execution: Execution) -> bool:
     )
 
 
-def fate(parent: Execution, child: Execution) -> ParentClose:
+def parent_close_action(parent: Execution, child: Execution) -> ParentClose:
     """What is to become of an open child of a closed parent."""
     policy = ParentClose(child.on_parent_close or ParentClose.ABANDON)
     if policy is not ParentClose.DEFAULT:

@@ -15,9 +15,9 @@ import msgspec
 from msgspec import structs
 
 from holdfast.contract.keys import Principal
-from holdfast.engine.rules.workspace import Workspace
+from holdfast.engine.rules.unit_of_work import UnitOfWork
 from holdfast.errors import Forbidden, KeyNotFound, OrgClosed, OrgNotFound, Unauthenticated
-from holdfast.model.key_text import redact_keys
+from holdfast.model.api_key_text import redact_keys
 from holdfast.model.keys import ApiKey, AuditRow, Org, Role
 from holdfast.store.protocol import LoadPlan
 
@@ -25,7 +25,7 @@ OPERATOR: Final = "operator"
 """Who acts without a key: whoever has the database itself, or works on his own machine."""
 
 
-class Act(msgspec.Struct, frozen=True, kw_only=True):
+class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     """What is about to be recorded. `chain` is what digests are made with."""
 
     org: str
@@ -45,7 +45,7 @@ def plan_actor(plan: LoadPlan, org: str, by: Principal | None) -> None:
         plan.keys.add(by.key_id)
 
 
-def check_actor(ws: Workspace, by: Principal | None, org: str, role: Role) -> None:
+def check_actor(uow: UnitOfWork, by: Principal | None, org: str, role: Role) -> None:
     """Whether `by` may do what needs `role` in this org. The key is looked at once more: it may have ended since the
     door let it in."""
     if by is None:
@@ -53,8 +53,8 @@ def check_actor(ws: Workspace, by: Principal | None, org: str, role: Role) -> No
     if by.org != org:
         raise Forbidden(f"this key belongs to another org than {org!r}", org=org)
     if by.key_id is not None:
-        key = ws.loaded.keys.get(by.key_id)
-        if key is None or key.org != by.org or not key.counts(ws.now):
+        key = uow.loaded.keys.get(by.key_id)
+        if key is None or key.org != by.org or not key.is_valid_at(uow.now):
             raise Unauthenticated
         by = structs.replace(by, role=key.role)
     if not by.role.allows(role):
@@ -71,26 +71,26 @@ def check_operator(by: Principal | None, what: str) -> None:
         raise Forbidden(f"{what} is done on the database itself: no key may", role=by.role.value)
 
 
-def open_org(ws: Workspace, slug: str) -> Org:
+def open_org(uow: UnitOfWork, slug: str) -> Org:
     """The org, made if there is none. Raises OrgClosed."""
-    found = ws.loaded.orgs.get(slug)
+    found = uow.loaded.orgs.get(slug)
     if found is None:
         # Nothing is written before the first act is recorded, which every change of an org is.
-        return Org(slug=slug, created_at=ws.now)
+        return Org(slug=slug, created_at=uow.now)
     if found.closed_at is not None:
         raise OrgClosed(f"org {slug!r} was closed, and its name is not given again", org=slug)
     return found
 
 
-def known_org(ws: Workspace, slug: str) -> Org:
-    found = ws.loaded.orgs.get(slug)
+def known_org(uow: UnitOfWork, slug: str) -> Org:
+    found = uow.loaded.orgs.get(slug)
     if found is None:
         raise OrgNotFound(f"there is no org {slug!r}", org=slug)
     return found
 
 
-def known_key(ws: Workspace, org: str, key_id: str) -> ApiKey:
-    found = ws.loaded.keys.get(key_id)
+def known_key(uow: UnitOfWork, org: str, key_id: str) -> ApiKey:
+    found = uow.loaded.keys.get(key_id)
     if found is None or found.org != org:
         raise no_key(org, key_id)
     return found
@@ -100,23 +100,23 @@ def no_key(org: str, key_id: str) -> KeyNotFound:
     return KeyNotFound(f"no API key {key_id!r} in org {org!r}: check the id", key_id=key_id)
 
 
-def put_org(ws: Workspace, org: Org) -> None:
-    if org.slug not in ws.loaded.orgs:
-        ws.changes.new_orgs.add(org.slug)
-    ws.loaded.orgs[org.slug] = ws.changes.orgs[org.slug] = org
+def put_org(uow: UnitOfWork, org: Org) -> None:
+    if org.slug not in uow.loaded.orgs:
+        uow.changes.new_orgs.add(org.slug)
+    uow.loaded.orgs[org.slug] = uow.changes.orgs[org.slug] = org
 
 
-def put_key(ws: Workspace, key: ApiKey) -> None:
-    ws.loaded.keys[key.id] = ws.changes.keys[key.id] = key
+def put_key(uow: UnitOfWork, key: ApiKey) -> None:
+    uow.loaded.keys[key.id] = uow.changes.keys[key.id] = key
 
 
-def record(ws: Workspace, org: Org, act: Act) -> AuditRow:
+def record(uow: UnitOfWork, org: Org, act: AuditEntry) -> AuditRow:
     """Add to the record; the org is written with it."""
     actor = OPERATOR if act.by is None or act.by.key_id is None else act.by.key_id
     row = AuditRow(
         org=org.slug,
         seq=org.audit_seq + 1,
-        at=ws.now,
+        at=uow.now,
         actor=actor,
         action=act.action,
         # People write all sorts of things into names and reasons: a key that got there is not kept.
@@ -126,8 +126,8 @@ def record(ws: Workspace, org: Org, act: Act) -> AuditRow:
         detail=redact_keys(act.detail),
     )
     row = structs.replace(row, digest=digest_of(act.chain, org.audit_digest, row))
-    put_org(ws, structs.replace(org, audit_seq=row.seq, audit_digest=row.digest))
-    ws.changes.audit.append(row)
+    put_org(uow, structs.replace(org, audit_seq=row.seq, audit_digest=row.digest))
+    uow.changes.audit.append(row)
     return row
 
 
@@ -146,7 +146,7 @@ class Verification:
         self._expected = org.audit_seq
         self.first_bad: int | None = None
 
-    def look_at(self, rows: Iterable[AuditRow]) -> None:
+    def check_row(self, rows: Iterable[AuditRow]) -> None:
         for row in rows:
             if row.seq != self._expected:
                 self.first_bad = row.seq + 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.engine.rules.leases import wake
-from holdfast.engine.rules.workspace import Workspace
+from holdfast.engine.rules.unit_of_work import UnitOfWork
 from holdfast.errors import ExecutionClosed
 from holdfast.model import events as e
 from holdfast.model.executions import Execution, State, TimerRow
@@ -12,33 +12,33 @@ from holdfast.model.shapes import check_value
 from holdfast.model.values import NULL, Failure, Payload, Settlement
 
 
-def create(ws: Workspace, execution: Execution, event: e.PromiseCreated) -> None:
+def create(uow: UnitOfWork, execution: Execution, event: e.PromiseCreated) -> None:
     """The row, its token and its time-out. One that was settled in advance is told of it afterwards, whether it fits or
     not: whoever settled it was told that it counts. Given up by the same turn, it stays settled, and nobody is told."""
     key = (execution.id, event.name)
-    early = ws.loaded.promises.get(key)
-    _add_token(ws, execution, event)
-    if early is not None and not early.promise_no and not is_forgotten(ws, early):
+    early = uow.loaded.promises.get(key)
+    _add_token(uow, execution, event)
+    if early is not None and not early.promise_no and not is_forgotten(uow, early):
         early.promise_no = event.promise_no
         early.expires_at = None
         early.shape = event.shape
-        ws.changes.promises[key] = early
-        ws.afterwards.append(lambda: None if _given_up(ws, early) else _tell(ws, execution, early))
+        uow.changes.promises[key] = early
+        uow.deferred.append(lambda: None if _given_up(uow, early) else _deliver_outcome(uow, execution, early))
         return
-    promise = _row(execution, event, ws.now)
-    ws.loaded.promises[key] = ws.changes.promises[key] = promise
-    _start_timer(ws, execution, event)
+    promise = _row(execution, event, uow.now)
+    uow.loaded.promises[key] = uow.changes.promises[key] = promise
+    _start_timer(uow, execution, event)
 
 
-def recreate(ws: Workspace, execution: Execution, event: e.PromiseCreated, outcome: e.EventBody | None) -> None:
+def recreate(uow: UnitOfWork, execution: Execution, event: e.PromiseCreated, outcome: e.EventBody | None) -> None:
     """As in the past that an execution has taken over: pending, or settled as it was there."""
-    promise = _row(execution, event, ws.now)
-    ws.loaded.promises[execution.id, event.name] = ws.changes.promises[execution.id, event.name] = promise
-    _add_token(ws, execution, event)
+    promise = _row(execution, event, uow.now)
+    uow.loaded.promises[execution.id, event.name] = uow.changes.promises[execution.id, event.name] = promise
+    _add_token(uow, execution, event)
     if outcome is None:
-        _start_timer(ws, execution, event)
+        _start_timer(uow, execution, event)
         return
-    promise.settled_at = ws.now
+    promise.settled_at = uow.now
     promise.timer_no = promise.event_key = None
     match outcome:
         case e.PromiseResolved():
@@ -53,17 +53,17 @@ def recreate(ws: Workspace, execution: Execution, event: e.PromiseCreated, outco
             promise.state = PromiseState.CANCELLED
 
 
-def restore(ws: Workspace, execution: Execution, event: e.PromiseCreated) -> PromiseRow:
+def restore(uow: UnitOfWork, execution: Execution, event: e.PromiseCreated) -> PromiseRow:
     """Its row was lost: pending, as the history says. Its timer is another row."""
-    promise = _row(execution, event, ws.now)
-    ws.loaded.promises[execution.id, event.name] = ws.changes.promises[execution.id, event.name] = promise
-    _add_token(ws, execution, event)
+    promise = _row(execution, event, uow.now)
+    uow.loaded.promises[execution.id, event.name] = uow.changes.promises[execution.id, event.name] = promise
+    _add_token(uow, execution, event)
     return promise
 
 
-def is_forgotten(ws: Workspace, promise: PromiseRow) -> bool:
+def is_forgotten(uow: UnitOfWork, promise: PromiseRow) -> bool:
     """Whether it was settled early, for a workflow that has not made it in time."""
-    return promise.expires_at is not None and promise.expires_at <= ws.now
+    return promise.expires_at is not None and promise.expires_at <= uow.now
 
 
 def _row(execution: Execution, event: e.PromiseCreated, now: int) -> PromiseRow:
@@ -80,13 +80,13 @@ def _row(execution: Execution, event: e.PromiseCreated, now: int) -> PromiseRow:
     )
 
 
-def _add_token(ws: Workspace, execution: Execution, event: e.PromiseCreated) -> None:
-    ws.add_token(
+def _add_token(uow: UnitOfWork, execution: Execution, event: e.PromiseCreated) -> None:
+    uow.add_token(
         TokenRow(token_hash=event.token_hash, org=execution.org, execution_id=execution.id, promise=event.name)
     )
 
 
-def _start_timer(ws: Workspace, execution: Execution, event: e.PromiseCreated) -> None:
+def _start_timer(uow: UnitOfWork, execution: Execution, event: e.PromiseCreated) -> None:
     if event.timer_no is not None and event.expires_at is not None:
         row = TimerRow(
             execution_id=execution.id,
@@ -95,10 +95,10 @@ def _start_timer(ws: Workspace, execution: Execution, event: e.PromiseCreated) -
             fire_at=event.expires_at,
             promise=event.name,
         )
-        ws.add_timer(execution, row)
+        uow.add_timer(execution, row)
 
 
-def settle_early(ws: Workspace, execution: Execution, name: str, *, settled: Settled, expires_at: int) -> PromiseRow:
+def settle_early(uow: UnitOfWork, execution: Execution, name: str, *, settled: Settled, expires_at: int) -> PromiseRow:
     """Keep a settlement for a promise that is not there yet."""
     promise = PromiseRow(
         execution_id=execution.id,
@@ -106,14 +106,14 @@ def settle_early(ws: Workspace, execution: Execution, name: str, *, settled: Set
         org=execution.org,
         promise_no=0,
         state=settled.state,
-        created_at=ws.now,
+        created_at=uow.now,
         value=settled.value,
         failure=settled.failure,
-        settled_at=ws.now,
+        settled_at=uow.now,
         settled_by=settled.by,
         expires_at=expires_at,
     )
-    ws.loaded.promises[execution.id, name] = ws.changes.promises[execution.id, name] = promise
+    uow.loaded.promises[execution.id, name] = uow.changes.promises[execution.id, name] = promise
     return promise
 
 
@@ -136,30 +136,30 @@ class Settled:
         self.by = by
 
 
-def settle(ws: Workspace, execution: Execution, promise: PromiseRow, settled: Settled) -> bool:
+def settle(uow: UnitOfWork, execution: Execution, promise: PromiseRow, settled: Settled) -> bool:
     """Whether this settlement is the first: every later one changes nothing. A value that does not fit is refused."""
     if promise.state is not PromiseState.PENDING:
         return False
     check_open(execution, promise)
     if settled.state is PromiseState.RESOLVED:
         check_value(promise.id, promise.shape, settled.value)
-    _end(ws, execution, promise, settled)
-    _tell(ws, execution, promise)
+    _end(uow, execution, promise, settled)
+    _deliver_outcome(uow, execution, promise)
     return True
 
 
-def cancel(ws: Workspace, execution: Execution, name: str) -> None:
+def cancel(uow: UnitOfWork, execution: Execution, name: str) -> None:
     """Its workflow no longer wants it."""
-    promise = ws.loaded.promises.get((execution.id, name))
+    promise = uow.loaded.promises.get((execution.id, name))
     if promise is not None and promise.state is PromiseState.PENDING:
-        _end(ws, execution, promise, Settled(PromiseState.CANCELLED))
+        _end(uow, execution, promise, Settled(PromiseState.CANCELLED))
 
 
-def _given_up(ws: Workspace, promise: PromiseRow) -> bool:
+def _given_up(uow: UnitOfWork, promise: PromiseRow) -> bool:
     """Whether its workflow has cancelled it in this very transaction."""
     return any(
         isinstance(event.body, e.PromiseCancelled) and event.body.promise_no == promise.promise_no
-        for event in ws.appended.get(promise.execution_id, ())
+        for event in uow.appended.get(promise.execution_id, ())
     )
 
 
@@ -175,22 +175,22 @@ def check_open(execution: Execution, promise: PromiseRow) -> None:
         )
 
 
-def _end(ws: Workspace, execution: Execution, promise: PromiseRow, settled: Settled) -> None:
+def _end(uow: UnitOfWork, execution: Execution, promise: PromiseRow, settled: Settled) -> None:
     promise.state = settled.state
     promise.value = settled.value
     promise.failure = settled.failure
     promise.settled_by = settled.by
-    promise.settled_at = ws.now
-    ws.changes.promises[execution.id, promise.name] = promise
+    promise.settled_at = uow.now
+    uow.changes.promises[execution.id, promise.name] = promise
     if promise.timer_no is not None:
-        ws.forget_timer(execution, promise.timer_no)
+        uow.forget_timer(execution, promise.timer_no)
     if promise.event_key is not None:
-        ws.drop_wait(execution, -promise.promise_no)
+        uow.drop_wait(execution, -promise.promise_no)
 
 
-def _tell(ws: Workspace, execution: Execution, promise: PromiseRow) -> None:
-    ws.append(execution, outcome(promise))
-    wake(ws, execution)
+def _deliver_outcome(uow: UnitOfWork, execution: Execution, promise: PromiseRow) -> None:
+    uow.append(execution, outcome(promise))
+    wake(uow, execution)
 
 
 def outcome(promise: PromiseRow) -> e.EventBody:

@@ -10,7 +10,7 @@ import msgspec
 from holdfast.contract.tasks import StandaloneTask
 from holdfast.errors import TaskNotFound
 from holdfast.model import events as e
-from holdfast.model.executions import NEVER, Execution, Status, TaskRow
+from holdfast.model.executions import NEVER, Execution, TaskRow, WorkflowStatus
 from holdfast.model.standalone import KIND_TAG, TASK_NO, TASK_WORKFLOW, TaskOrder
 from holdfast.model.values import NULL, Failure
 
@@ -22,7 +22,7 @@ TOLD_BY: Final = (
     e.WorkflowFailed.TYPE,
 )
 """The events that say all there is to say about one."""
-UNDER_WAY: Final = frozenset({Status.PENDING, Status.RUNNING, Status.WAITING})
+UNDER_WAY: Final = frozenset({WorkflowStatus.PENDING, WorkflowStatus.RUNNING, WorkflowStatus.WAITING})
 """Of these the status of the execution does not tell which one the task has: it waits while its task runs."""
 
 _read_order: Final = msgspec.json.Decoder(TaskOrder).decode
@@ -52,7 +52,7 @@ def order_of(events: Sequence[e.HistoryEvent]) -> TaskOrder:
     return _read_order(started.input)
 
 
-def picture(execution: Execution, events: Sequence[e.HistoryEvent], row: TaskRow | None) -> StandaloneTask:
+def describe_task(execution: Execution, events: Sequence[e.HistoryEvent], row: TaskRow | None) -> StandaloneTask:
     """`events` are those of TOLD_BY; `row` is its task, while it is not finished."""
     order = order_of(events)
     scheduled = next((event for event in events if isinstance(event.body, e.TaskScheduled)), None)
@@ -60,7 +60,7 @@ def picture(execution: Execution, events: Sequence[e.HistoryEvent], row: TaskRow
     ended = next(
         (event.body for event in reversed(events) if isinstance(event.body, e.TaskCompleted | e.TaskFailed)), None
     )
-    completed = execution.status is Status.COMPLETED and isinstance(ended, e.TaskCompleted)
+    completed = execution.status is WorkflowStatus.COMPLETED and isinstance(ended, e.TaskCompleted)
     return StandaloneTask(
         workflow_execution_id=execution.id,
         task_id=execution.workflow_id,
@@ -91,15 +91,15 @@ def picture(execution: Execution, events: Sequence[e.HistoryEvent], row: TaskRow
     )
 
 
-def _status(execution: Execution, row: TaskRow | None, scheduled: bool) -> Status:
+def _status(execution: Execution, row: TaskRow | None, scheduled: bool) -> WorkflowStatus:
     if execution.status not in UNDER_WAY:
         return execution.status
     if row is None:
         # Not asked for yet; or over, which the program is about to be told.
-        return Status.RUNNING if scheduled else Status.PENDING
+        return WorkflowStatus.RUNNING if scheduled else WorkflowStatus.PENDING
     if row.worker is not None:
-        return Status.RUNNING
-    return Status.WAITING if row.deferred else Status.PENDING
+        return WorkflowStatus.RUNNING
+    return WorkflowStatus.WAITING if row.deferred else WorkflowStatus.PENDING
 
 
 def _failure(
@@ -109,7 +109,7 @@ def _failure(
         return row.last_failure
     if isinstance(ended, e.TaskFailed):
         return ended.failure
-    if execution.status is Status.TIMED_OUT:
+    if execution.status is WorkflowStatus.TIMED_OUT:
         return out_of_time(order.timeouts.schedule_to_close_s)
     return last.failure if isinstance(last, e.WorkflowFailed) else None
 

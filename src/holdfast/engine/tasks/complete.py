@@ -5,27 +5,27 @@ from __future__ import annotations
 from holdfast.contract.workers import CompleteTask
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules import output, tasks
-from holdfast.engine.rules.workspace import Workspace
+from holdfast.engine.rules.unit_of_work import UnitOfWork
 from holdfast.store.protocol import LoadPlan
 
 
 class Complete(Operation[CompleteTask, None]):
     __slots__ = ()
-    PATIENT = True
-    FREES = "task"
+    RETRY_ON_OUTAGE = True
+    RELEASES_SLOT = "task"
 
     def plan(self, plan: LoadPlan) -> None:
         plan.tasks.add((self.request.execution_id, self.request.task_no))
         plan.executions.add(self.request.execution_id)
 
-    def decide(self, ws: Workspace) -> None:
+    def decide(self, uow: UnitOfWork) -> None:
         request = self.request
-        task = ws.task(request.org, (request.execution_id, request.task_no), request.token)
-        execution = ws.execution(request.org, request.execution_id)
+        task = uow.task(request.org, (request.execution_id, request.task_no), request.token)
+        execution = uow.execution(request.org, request.execution_id)
         if request.output:
-            output.record(ws, task, request.output)
-        tasks.complete(ws, execution, task, request.result)
-        ws.place.task_done(request.session)
+            output.record(uow, task, request.output)
+        tasks.complete(uow, execution, task, request.result)
+        uow.place.task_done(request.session)
 
-    def undecided(self, ws: Workspace) -> None:
-        ws.place.task_done(self.request.session)
+    def on_refused(self, uow: UnitOfWork) -> None:
+        uow.place.task_done(self.request.session)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from holdfast.contract.workers import DeferTask, IssueTaskToken
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules import output, tasks
-from holdfast.engine.rules.workspace import Workspace
+from holdfast.engine.rules.unit_of_work import UnitOfWork
 from holdfast.store.protocol import LoadPlan
 
 
@@ -18,29 +18,29 @@ class Issue(Operation[IssueTaskToken, None]):
     def plan(self, plan: LoadPlan) -> None:
         plan.tasks.add((self.request.execution_id, self.request.task_no))
 
-    def decide(self, ws: Workspace) -> None:
+    def decide(self, uow: UnitOfWork) -> None:
         request = self.request
-        task = ws.task(request.org, (request.execution_id, request.task_no), request.token)
-        tasks.issue_token(ws, task, request.token_hash)
+        task = uow.task(request.org, (request.execution_id, request.task_no), request.token)
+        tasks.issue_token(uow, task, request.token_hash)
 
 
 class Defer(Operation[DeferTask, None]):
     __slots__ = ()
-    PATIENT = True
-    FREES = "task"
+    RETRY_ON_OUTAGE = True
+    RELEASES_SLOT = "task"
 
     def plan(self, plan: LoadPlan) -> None:
         plan.tasks.add((self.request.execution_id, self.request.task_no))
 
-    def decide(self, ws: Workspace) -> None:
+    def decide(self, uow: UnitOfWork) -> None:
         request = self.request
-        task = ws.task(request.org, (request.execution_id, request.task_no), request.token)
-        ws.place.task_done(request.session)
-        output.record(ws, task, request.output)
+        task = uow.task(request.org, (request.execution_id, request.task_no), request.token)
+        uow.place.task_done(request.session)
+        output.record(uow, task, request.output)
         if request.details is not None:
             task.details = request.details
-        tasks.issue_token(ws, task, request.token_hash)
-        tasks.defer(ws, task)
+        tasks.issue_token(uow, task, request.token_hash)
+        tasks.defer(uow, task)
 
-    def undecided(self, ws: Workspace) -> None:
-        ws.place.task_done(self.request.session)
+    def on_refused(self, uow: UnitOfWork) -> None:
+        uow.place.task_done(self.request.session)

@@ -7,7 +7,7 @@ from holdfast.contract.tasks import SettleTask
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules import tasks
 from holdfast.engine.rules.standalone import is_task, no_task, task_key
-from holdfast.engine.rules.workspace import Workspace
+from holdfast.engine.rules.unit_of_work import UnitOfWork
 from holdfast.errors import StaleAttempt, TaskNotDeferred
 from holdfast.model.executions import Execution, TaskRow
 from holdfast.model.messages import PromiseState
@@ -29,16 +29,16 @@ class SettleStandalone(Operation[SettleTask, SettleAnswer]):
         plan.executions.add(self._execution_id)
         plan.tasks.add(task_key(self._execution_id))
 
-    def decide(self, ws: Workspace) -> SettleAnswer:
+    def decide(self, uow: UnitOfWork) -> SettleAnswer:
         request = self.request
-        execution = ws.loaded.executions.get(self._execution_id)
+        execution = uow.loaded.executions.get(self._execution_id)
         if execution is None or not is_task(execution, request.org):
             raise no_task(request.task_id, request.org)
-        task = self._deferred(execution, ws.loaded.tasks.get(task_key(execution.id)))
+        task = self._deferred(execution, uow.loaded.tasks.get(task_key(execution.id)))
         if request.failure is None:
-            tasks.complete(ws, execution, task, request.value)
+            tasks.complete(uow, execution, task, request.value)
         else:
-            tasks.reject_attempt(ws, execution, task, request.failure)
+            tasks.reject_attempt(uow, execution, task, request.failure)
         return SettleAnswer(
             promise_id=f"{execution.id}:task:{TASK_NO}",
             state=PromiseState.RESOLVED if request.failure is None else PromiseState.REJECTED,

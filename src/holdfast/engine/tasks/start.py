@@ -10,8 +10,8 @@ from holdfast.contract.tasks import StartTask
 from holdfast.engine.executions.start import Start
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules.standalone import is_task
-from holdfast.engine.rules.starting import already_running, open_execution
-from holdfast.engine.rules.workspace import Workspace
+from holdfast.engine.rules.starts import already_running, open_execution
+from holdfast.engine.rules.unit_of_work import UnitOfWork
 from holdfast.errors import UnknownTaskKind
 from holdfast.model.standalone import KIND_TAG, TASK_WORKFLOW, TaskOrder, known_as
 from holdfast.store.protocol import LoadPlan
@@ -55,18 +55,18 @@ class StartStandalone(Operation[StartTask, StartAnswer]):
         self._start.plan(plan)
         plan.definitions.add((self.request.org, known_as(self.request.kind)))
 
-    def decide(self, ws: Workspace) -> StartAnswer:
+    def decide(self, uow: UnitOfWork) -> StartAnswer:
         request = self.request
-        if not ws.loaded.definitions.get((request.org, known_as(request.kind))):
+        if not uow.loaded.definitions.get((request.org, known_as(request.kind))):
             raise UnknownTaskKind(
                 f"no worker has ever registered task kind {request.kind!r} on this database: pass it in tasks=[...] of "
                 "an Engine",
                 kind=request.kind,
             )
-        running = None if request.task_id is None else open_execution(ws, request.org, request.task_id)
+        running = None if request.task_id is None else open_execution(uow, request.org, request.task_id)
         if running is not None and not is_task(running, request.org):
             raise already_running(running)  # a workflow is no answer to this, nor is it ended for it
-        return self._start.decide(ws)
+        return self._start.decide(uow)
 
     def subject(self, answer: StartAnswer) -> tuple[str | None, str | None]:
         return self._start.subject(answer)

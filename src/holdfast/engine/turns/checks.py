@@ -14,14 +14,14 @@ from holdfast.errors import InvalidRequest
 from holdfast.expressions import compile_filter
 from holdfast.model import commands as c
 from holdfast.model.messages import SubscriptionKind
-from holdfast.model.names import check_name
 from holdfast.model.shapes import check_shape
-from holdfast.model.values import Delivery, IfRunning, ParentClose
+from holdfast.model.validation import check_name
+from holdfast.model.values import DeliveryMode, IfRunning, ParentClose
 
 _KINDS = frozenset(str(kind) for kind in SubscriptionKind)
 _TOO_LARGE = 2**62
-_DELIVERIES = frozenset(str(delivery) for delivery in Delivery)
-_FATES = frozenset(str(fate) for fate in ParentClose)
+_DELIVERIES = frozenset(str(delivery) for delivery in DeliveryMode)
+_PARENT_CLOSE = frozenset(str(parent_close_action) for parent_close_action in ParentClose)
 _IF_RUNNING = frozenset(str(choice) for choice in IfRunning)
 
 
@@ -39,7 +39,7 @@ def refusal_of(turns: Iterable[c.Turn]) -> InvalidRequest | None:
 
 
 def _check_child(command: c.StartChild) -> None:
-    _check_choice(command.on_parent_close, _FATES, "on_parent_close")
+    _check_choice(command.on_parent_close, _PARENT_CLOSE, "on_parent_close")
     _check_choice(command.if_running, _IF_RUNNING, "if_running")
 
 

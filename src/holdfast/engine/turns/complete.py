@@ -10,13 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.contract.workers import CompleteTurn, TurnAnswer, TurnVerdict
-from holdfast.engine.messages.matching import plan_sending
+from holdfast.engine.messages.matching import plan_publication
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules import commands
-from holdfast.engine.rules.closing import bury, bury_unread, drop_waits
-from holdfast.engine.rules.leases import check_here, check_holder, give_up_slot, let_go
-from holdfast.engine.rules.look_backs import plan_look_back
-from holdfast.engine.rules.workspace import Workspace
+from holdfast.engine.rules.closing import dead_letter, dead_letter_unread, drop_waits
+from holdfast.engine.rules.leases import check_here, check_holder, give_up_slot, release_lease
+from holdfast.engine.rules.retained_events import plan_look_back
+from holdfast.engine.rules.unit_of_work import UnitOfWork
 from holdfast.engine.turns.checks import refusal_of
 from holdfast.errors import InvalidRequest
 from holdfast.model import commands as c
@@ -33,8 +33,8 @@ _SENT = frozenset({c.Publish, c.ThrowBroadcast})
 
 class Complete(Operation[CompleteTurn, TurnAnswer]):
     __slots__ = ("_matches", "_refusal")
-    PATIENT = True
-    FREES = "turn"
+    RETRY_ON_OUTAGE = True
+    RELEASES_SLOT = "turn"
 
     def plan(self, plan: LoadPlan) -> None:
         request = self.request
@@ -48,15 +48,15 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
             for command in turn.commands:
                 if type(command) in _SENT:
                     self._matches[id(command)] = len(plan.matches)
-                    plan_sending(plan, request.org, command)  # type: ignore[arg-type]  # one of those
+                    plan_publication(plan, request.org, command)  # type: ignore[arg-type]  # one of those
                 need = _NEEDS.get(type(command))
                 if need is not None:
                     need(plan, request, command)
 
-    def decide(self, ws: Workspace) -> TurnAnswer:
+    def decide(self, uow: UnitOfWork) -> TurnAnswer:
         request = self.request
-        execution = ws.execution(request.org, request.execution_id)
-        check_here(ws, execution, check_holder(execution, request.token))
+        execution = uow.execution(request.org, request.execution_id)
+        check_here(uow, execution, check_holder(execution, request.token))
         if self._refusal is not None:
             raise self._refusal
         turns, ahead, verdict = self._judge(execution)
@@ -65,27 +65,27 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
         last = ahead or (turns[-1] if turns else None)
         releasing = request.waiting_for is not None and verdict is RECORDED and not unseen
         for seq, reason in request.refused:
-            bury(ws, execution, seq, reason)
+            dead_letter(uow, execution, seq, reason)
         for turn in turns:
-            self._record_turn(ws, execution, turn, leave_row=not turn.commands, releasing=releasing and turn is last)
+            self._record_turn(uow, execution, turn, keep_row=not turn.commands, releasing=releasing and turn is last)
         for step in request.steps:
             # Recorded alone, it is all that tells of the turn that has asked for it, and of what that had seen.
             execution.seen_seq = max(execution.seen_seq, step.up_to)
-            ws.append(execution, step)
+            uow.append(execution, step)
         if ahead is not None:
             # Empty, it will be recorded by the next commit: most often by the step that it has asked for.
-            self._record_turn(ws, execution, ahead, leave_row=False, releasing=releasing)
+            self._record_turn(uow, execution, ahead, keep_row=False, releasing=releasing)
         closed = execution.state not in OPEN_STATES
         if not closed:
-            self._settle(ws, execution, verdict, releasing)
+            self._settle(uow, execution, verdict, releasing)
         # Before what follows: the worker numbers its own rows by this answer, and is told of the rest as news.
         answer = TurnAnswer(verdict, first_seq, execution.last_seq, execution.ready is None, closed)
-        if ws.looking_back or ws.afterwards:
-            ws.run_afterwards()
+        if uow.deferred_look_backs or uow.deferred:
+            uow.run_deferred()
         return answer
 
-    def undecided(self, ws: Workspace) -> None:
-        give_up_slot(ws, self.request.execution_id)
+    def on_refused(self, uow: UnitOfWork) -> None:
+        give_up_slot(uow, self.request.execution_id)
 
     def _judge(self, execution: Execution) -> tuple[tuple[Turn, ...], Turn | None, TurnVerdict]:
         """Which turns may be recorded as they are."""
@@ -122,21 +122,21 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
             raise InvalidRequest(f"a turn ahead must have seen event {seq}, and end with its end", field="after_steps")
 
     def _record_turn(
-        self, ws: Workspace, execution: Execution, turn: Turn, *, leave_row: bool, releasing: bool
+        self, uow: UnitOfWork, execution: Execution, turn: Turn, *, keep_row: bool, releasing: bool
     ) -> None:
         up_to = turn.up_to
         execution.seen_seq = max(execution.seen_seq, up_to)
         for command in turn.commands:
             if type(command) in CLOSING:
-                self._prepare_end(ws, execution, command)
+                self._prepare_end(uow, execution, command)
             if self._matches and isinstance(command, c.Publish | c.ThrowBroadcast):
-                candidates = ws.loaded.matches[self._matches[id(command)]]
-                commands.send(ws, execution, command, up_to, candidates)
+                candidates = uow.loaded.matches[self._matches[id(command)]]
+                commands.send(uow, execution, command, up_to, candidates)
             else:
-                commands.APPLY[type(command)](ws, execution, command, up_to)
+                commands.APPLY[type(command)](uow, execution, command, up_to)
         # A turn that leaves no row of its own is recorded by this one: replay must know that it took place.
-        if (releasing or leave_row) and execution.state in OPEN_STATES:
-            ws.append(
+        if (releasing or keep_row) and execution.state in OPEN_STATES:
+            uow.append(
                 execution,
                 TurnCompleted(
                     up_to=up_to,
@@ -147,35 +147,35 @@ class Complete(Operation[CompleteTurn, TurnAnswer]):
                 ),
             )
 
-    def _prepare_end(self, ws: Workspace, execution: Execution, command: c.Command) -> None:
+    def _prepare_end(self, uow: UnitOfWork, execution: Execution, command: c.Command) -> None:
         """Nothing can be appended after the end: what was put off comes first, then the signals nobody has read."""
         request = self.request
         # What it waits for it no longer wants: an event that only one may have is not wasted on it.
         if execution.open_waits:
-            drop_waits(ws, execution)
-        if ws.looking_back or ws.afterwards:
-            ws.run_afterwards()
+            drop_waits(uow, execution)
+        if uow.deferred_look_backs or uow.deferred:
+            uow.run_deferred()
         if not isinstance(command, c.ContinueWorkflow):
-            bury_unread(ws, execution, request.unread, request.base_seq)
+            dead_letter_unread(uow, execution, request.unread, request.base_seq)
             return
-        fresh = [event for event in ws.appended.get(execution.id, ()) if event.seq > request.base_seq]
-        ws.loaded.unread.setdefault(execution.id, []).extend(fresh)
+        fresh = [event for event in uow.appended.get(execution.id, ()) if event.seq > request.base_seq]
+        uow.loaded.unread.setdefault(execution.id, []).extend(fresh)
 
-    def _settle(self, ws: Workspace, execution: Execution, verdict: TurnVerdict, releasing: bool) -> None:
+    def _settle(self, uow: UnitOfWork, execution: Execution, verdict: TurnVerdict, releasing: bool) -> None:
         execution.close_rounds = execution.close_rounds + 1 if verdict is UNREAD else 0
         if execution.crashes or execution.stuck is not None:
-            ws.turn(execution)
+            uow.mark_state_changed(execution)
         if execution.crashes:
             execution.crashes = 0
             if execution.ready is not None and execution.ready.worker is not None:
-                ws.place.cleared(execution.ready.worker, execution)
+                uow.place.cleared(execution.ready.worker, execution)
         execution.stuck = None
-        ws.touch(execution)
+        uow.touch(execution)
         if releasing:
             execution.waiting_for = self.request.waiting_for or ()
             # Nothing was unseen: what follows the turn's last event are its own rows.
             execution.seen_seq = execution.last_seq
-            let_go(ws, execution)
+            release_lease(uow, execution)
 
 
 def _closes(turn: Turn) -> bool:

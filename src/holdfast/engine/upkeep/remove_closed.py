@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from holdfast.engine.operation import Operation
-from holdfast.engine.rules.workspace import Workspace
+from holdfast.engine.rules.unit_of_work import UnitOfWork
 from holdfast.model.executions import Execution
 from holdfast.store.protocol import LoadPlan
 
@@ -32,31 +32,31 @@ class RemoveClosed(Operation[Over, int]):
     def plan(self, plan: LoadPlan) -> None:
         plan.idle_executions.update(self.request.ids)
 
-    def decide(self, ws: Workspace) -> int:
+    def decide(self, uow: UnitOfWork) -> int:
         gone = 0
         for execution_id in self.request.ids:
-            execution = ws.loaded.executions.get(execution_id)
-            if execution is not None and self._is_over(ws, execution):
-                _remove(ws, execution)
+            execution = uow.loaded.executions.get(execution_id)
+            if execution is not None and self._is_over(uow, execution):
+                _remove(uow, execution)
                 gone += 1
         return gone
 
-    def _is_over(self, ws: Workspace, execution: Execution) -> bool:
+    def _is_over(self, uow: UnitOfWork, execution: Execution) -> bool:
         closed_at = execution.closed_at
         if closed_at is None or closed_at >= self.request.before or execution.open_children:
             return False
-        return execution.id not in ws.changes.changed_executions and execution.id not in ws.changes.removed
+        return execution.id not in uow.changes.changed_executions and execution.id not in uow.changes.removed
 
 
-def _remove(ws: Workspace, execution: Execution) -> None:
+def _remove(uow: UnitOfWork, execution: Execution) -> None:
     """What comes after it in the same batch does not find it any more."""
-    ws.changes.removed[execution.id] = execution
+    uow.changes.removed[execution.id] = execution
     if execution.last_seq > EVENTS_AT_ONCE:
-        ws.changes.remains.add(execution.id)
-    del ws.loaded.executions[execution.id]
+        uow.changes.remains.add(execution.id)
+    del uow.loaded.executions[execution.id]
     key = execution.org, execution.workflow_id
-    if ws.loaded.workflow_keys.get(key) == execution.id:
-        del ws.loaded.workflow_keys[key]
+    if uow.loaded.workflow_keys.get(key) == execution.id:
+        del uow.loaded.workflow_keys[key]
 
 
 class Clear(Operation[None, None]):
@@ -67,5 +67,5 @@ class Clear(Operation[None, None]):
     def plan(self, plan: LoadPlan) -> None:
         """Nothing is loaded: nobody else can change it."""
 
-    def decide(self, ws: Workspace) -> None:
-        ws.changes.cleared = EVENTS_AT_ONCE
+    def decide(self, uow: UnitOfWork) -> None:
+        uow.changes.cleared = EVENTS_AT_ONCE

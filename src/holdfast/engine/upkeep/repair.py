@@ -7,8 +7,8 @@ import msgspec
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules import messages, promises, tasks
 from holdfast.engine.rules.leases import wake
-from holdfast.engine.rules.look_backs import plan_look_back
-from holdfast.engine.rules.workspace import Workspace
+from holdfast.engine.rules.retained_events import plan_look_back
+from holdfast.engine.rules.unit_of_work import UnitOfWork
 from holdfast.model.events import PromiseCreated, TaskScheduled, TimerFired, WaitStarted
 from holdfast.model.executions import Execution
 from holdfast.model.messages import PromiseState
@@ -58,9 +58,9 @@ class Repair(Operation[RepairExecution, Repaired]):
             if promise.timer_no is not None:
                 plan.timers.add((request.execution_id, promise.timer_no))
 
-    def decide(self, ws: Workspace) -> Repaired:
+    def decide(self, uow: UnitOfWork) -> Repaired:
         request = self.request
-        execution = ws.loaded.executions.get(request.execution_id)
+        execution = uow.loaded.executions.get(request.execution_id)
         # Decided from a list read earlier: if the execution has moved since, the list is stale and nothing is done.
         if execution is None or not execution.is_open or execution.last_seq != request.seen_last_seq:
             return Repaired()
@@ -69,35 +69,35 @@ class Repair(Operation[RepairExecution, Repaired]):
         execution.open_timers -= len(request.timers)
         execution.open_tasks -= len(request.tasks)
         for timer_no in request.timers:
-            ws.append(execution, TimerFired(timer_no=timer_no))
+            uow.append(execution, TimerFired(timer_no=timer_no))
         for event in request.tasks:
-            tasks.schedule(ws, execution, event)
+            tasks.schedule(uow, execution, event)
         for wait in request.waits:
-            if (execution.id, wait.wait_no) not in ws.loaded.waits:
+            if (execution.id, wait.wait_no) not in uow.loaded.waits:
                 execution.open_waits = max(execution.open_waits - 1, 0)
-                messages.subscribe(ws, execution, wait)
+                messages.subscribe(uow, execution, wait)
         for promise in request.promises:
-            _mend_promise(ws, execution, promise)
-        ws.run_afterwards()
+            _mend_promise(uow, execution, promise)
+        uow.run_deferred()
         if request.unread or request.timers:
-            wake(ws, execution)
-        ws.touch(execution)
+            wake(uow, execution)
+        uow.touch(execution)
         return Repaired(
             request.unread, len(request.timers), len(request.tasks), len(request.waits), len(request.promises)
         )
 
 
-def _mend_promise(ws: Workspace, execution: Execution, made: PromiseCreated) -> None:
+def _mend_promise(uow: UnitOfWork, execution: Execution, made: PromiseCreated) -> None:
     """Pending again, with its subscription. Without its timer it is too late: that counts as fired, like others."""
-    promise = ws.loaded.promises.get((execution.id, made.name))
+    promise = uow.loaded.promises.get((execution.id, made.name))
     timer = (execution.id, made.timer_no)
-    ticking = made.timer_no is None or timer in ws.loaded.timers
+    ticking = made.timer_no is None or timer in uow.loaded.timers
     if promise is None:
-        promise = promises.restore(ws, execution, made)
-    if (execution.id, -made.promise_no) not in ws.loaded.waits and promise.event_key is not None:
+        promise = promises.restore(uow, execution, made)
+    if (execution.id, -made.promise_no) not in uow.loaded.waits and promise.event_key is not None:
         execution.open_waits = max(execution.open_waits - 1, 0)
-        messages.subscribe_promise(ws, execution, made)
+        messages.subscribe_promise(uow, execution, made)
     if not ticking:
         execution.open_timers = max(execution.open_timers - 1, 0)
         promise.timer_no = None
-        promises.settle(ws, execution, promise, promises.Settled(PromiseState.TIMED_OUT))
+        promises.settle(uow, execution, promise, promises.Settled(PromiseState.TIMED_OUT))

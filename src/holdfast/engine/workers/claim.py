@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from holdfast.engine.desk import Desk
+from holdfast.engine.dispatcher import Dispatcher
 from holdfast.engine.operation import Operation
-from holdfast.engine.rules.workspace import Workspace
+from holdfast.engine.rules.unit_of_work import UnitOfWork
 from holdfast.store.protocol import LoadPlan
 
 
-class Claim(Operation[Desk, None]):
+class Claim(Operation[Dispatcher, None]):
     __slots__ = ()
 
     def plan(self, plan: LoadPlan) -> None:
         for session in self.request.sessions.values():
-            session.look_again()
+            session.recheck_store()
 
-    def decide(self, ws: Workspace) -> None:
-        """Nothing to decide: see engine/refill.py."""
+    def decide(self, uow: UnitOfWork) -> None:
+        """Nothing to decide: see engine/backfill.py."""

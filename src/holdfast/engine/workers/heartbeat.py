@@ -5,14 +5,14 @@ from __future__ import annotations
 from holdfast.contract.workers import Heartbeat, HeartbeatAnswer
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules import output, tasks
-from holdfast.engine.rules.workspace import Workspace
+from holdfast.engine.rules.unit_of_work import UnitOfWork
 from holdfast.errors import StaleAttempt
 from holdfast.model.executions import TaskRow
 from holdfast.model.values import MICRO, Token
 from holdfast.store.protocol import LoadPlan
 
 
-class Beat(Operation[Heartbeat, HeartbeatAnswer]):
+class RecordHeartbeat(Operation[Heartbeat, HeartbeatAnswer]):
     __slots__ = ()
 
     def plan(self, plan: LoadPlan) -> None:
@@ -21,37 +21,37 @@ class Beat(Operation[Heartbeat, HeartbeatAnswer]):
             plan.tasks.add((beat.execution_id, beat.task_no))
         plan.tasks.update((execution_id, task_no) for execution_id, task_no, _ in self.request.running)
 
-    def decide(self, ws: Workspace) -> HeartbeatAnswer:
+    def decide(self, uow: UnitOfWork) -> HeartbeatAnswer:
         request = self.request
-        worker = ws.loaded.workers.get(request.session)
+        worker = uow.loaded.workers.get(request.session)
         if worker is None:
             # Another process has taken back what it held: here, too, nobody may give it anything more.
-            ws.place.retire(request.session)
+            uow.place.retire(request.session)
             return HeartbeatAnswer(alive=False)
-        worker.lease_until_at = ws.now + int(request.lease_s * MICRO)
-        ws.changes.workers[worker.id] = worker
-        ws.place.alive(worker.id)
+        worker.lease_until_at = uow.now + int(request.lease_s * MICRO)
+        uow.changes.workers[worker.id] = worker
+        uow.place.alive(worker.id)
         stale = {
             (key, number, token.epoch): None
             for key, number, token in request.running
-            if self._find(ws, key, number, token) is None
+            if self._find(uow, key, number, token) is None
         }
         for beat in request.tasks:
-            task = self._find(ws, beat.execution_id, beat.task_no, beat.token)
+            task = self._find(uow, beat.execution_id, beat.task_no, beat.token)
             if task is None:
                 stale[beat.execution_id, beat.task_no, beat.token.epoch] = None
                 continue
             if beat.output:
-                output.record(ws, task, beat.output)
+                output.record(uow, task, beat.output)
             if beat.details is not None:
                 task.details = beat.details
             if beat.progress is not None:
                 task.progress = beat.progress
-            tasks.beat(ws, task)
+            tasks.beat(uow, task)
         return HeartbeatAnswer(alive=True, stale=tuple(stale))
 
-    def _find(self, ws: Workspace, execution_id: str, task_no: int, token: Token) -> TaskRow | None:
+    def _find(self, uow: UnitOfWork, execution_id: str, task_no: int, token: Token) -> TaskRow | None:
         try:
-            return ws.task(self.request.org, (execution_id, task_no), token)
+            return uow.task(self.request.org, (execution_id, task_no), token)
         except StaleAttempt:
             return None

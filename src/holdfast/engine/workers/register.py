@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from holdfast.contract.workers import RegisterWorker
 from holdfast.engine.operation import Operation
-from holdfast.engine.rules.starting import choose_version
-from holdfast.engine.rules.workspace import Workspace
+from holdfast.engine.rules.starts import choose_version
+from holdfast.engine.rules.unit_of_work import UnitOfWork
 from holdfast.errors import InvalidRequest
 from holdfast.expressions import compile_filter
 from holdfast.model.executions import DefinitionRow, WorkerRow
 from holdfast.model.messages import TriggerRow
-from holdfast.model.names import check_name
 from holdfast.model.standalone import PREFIX, TASK_WORKFLOW, is_reserved, known_as
+from holdfast.model.validation import check_name
 from holdfast.model.values import MICRO
 from holdfast.store.protocol import LoadPlan
 
@@ -29,34 +29,34 @@ class Register(Operation[RegisterWorker, None]):
         for kind in self.request.task_kinds:
             plan.definitions.add((self.request.org, known_as(kind)))
 
-    def decide(self, ws: Workspace) -> None:
+    def decide(self, uow: UnitOfWork) -> None:
         request = self.request
-        ws.changes.workers[request.session] = WorkerRow(
+        uow.changes.workers[request.session] = WorkerRow(
             id=request.session,
             org=request.org,
             host=request.host,
             pid=request.pid,
-            started_at=ws.now,
-            lease_until_at=ws.now + int(request.lease_s * MICRO),
+            started_at=uow.now,
+            lease_until_at=uow.now + int(request.lease_s * MICRO),
         )
         tasks = {(known_as(kind), TASK_VERSION): "" for kind in request.task_kinds}
         for (kind, version), build in {**request.builds, **tasks}.items():
-            known = ws.loaded.definitions.setdefault((request.org, kind), [])
+            known = uow.loaded.definitions.setdefault((request.org, kind), [])
             if not any(row.version == version and row.build == build for row in known):
-                row = DefinitionRow(org=request.org, kind=kind, version=version, build=build, registered_at=ws.now)
+                row = DefinitionRow(org=request.org, kind=kind, version=version, build=build, registered_at=uow.now)
                 known.append(row)
-                ws.changes.definitions.append(row)
-        self._replace_triggers(ws)
+                uow.changes.definitions.append(row)
+        self._replace_triggers(uow)
 
-    def _replace_triggers(self, ws: Workspace) -> None:
+    def _replace_triggers(self, uow: UnitOfWork) -> None:
         """Those of the newest version of a kind count, even if it has none: an older worker that is still there, or
         comes back, changes nothing."""
         request = self.request
-        newest = {kind: choose_version(ws, request.org, kind, None) for kind, _ in request.builds}
+        newest = {kind: choose_version(uow, request.org, kind, None) for kind, _ in request.builds}
         ours = {kind for kind, version in request.builds if newest[kind] == version}
-        ws.changes.untriggered.update((request.org, kind) for kind in ours)
-        kept = [row for row in ws.changes.triggers if row.org != request.org or row.kind not in ours]
-        ws.changes.triggers[:] = kept + [
+        uow.changes.untriggered.update((request.org, kind) for kind in ours)
+        kept = [row for row in uow.changes.triggers if row.org != request.org or row.kind not in ours]
+        uow.changes.triggers[:] = kept + [
             TriggerRow(
                 org=request.org,
                 key=trigger.key,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules import tasks
 from holdfast.engine.rules.leases import hand_back, offer
-from holdfast.engine.rules.workspace import Workspace
+from holdfast.engine.rules.unit_of_work import UnitOfWork
 from holdfast.store.protocol import LoadPlan
 
 
@@ -23,17 +23,17 @@ class Unregister(Operation[UnregisterWorker, None]):
         plan.workers.add(self.request.session)
         plan.held_by.add(self.request.session)
 
-    def decide(self, ws: Workspace) -> None:
+    def decide(self, uow: UnitOfWork) -> None:
         session = self.request.session
-        for execution_id in ws.loaded.held_turns:
-            execution = ws.loaded.executions[execution_id]
+        for execution_id in uow.loaded.held_turns:
+            execution = uow.loaded.executions[execution_id]
             if execution.ready is not None and execution.ready.worker == session:
-                hand_back(ws, execution)
-                offer(ws, execution)
-        for key in ws.loaded.held_tasks:
-            task = ws.loaded.tasks.get(key)
+                hand_back(uow, execution)
+                offer(uow, execution)
+        for key in uow.loaded.held_tasks:
+            task = uow.loaded.tasks.get(key)
             if task is not None and task.worker == session:
-                tasks.hand_back(ws, task)
-        ws.loaded.workers.pop(session, None)
-        ws.changes.workers.pop(session, None)
-        ws.changes.deleted_workers.append(session)
+                tasks.hand_back(uow, task)
+        uow.loaded.workers.pop(session, None)
+        uow.changes.workers.pop(session, None)
+        uow.changes.deleted_workers.append(session)

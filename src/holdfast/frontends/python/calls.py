@@ -22,8 +22,8 @@ from holdfast.errors import (
 )
 from holdfast.frontends.python.failures import failure_of
 from holdfast.frontends.python.handlers import OWN_QUERIES, Handler, Handlers
-from holdfast.frontends.python.looking import picture
 from holdfast.frontends.python.loop import foreign_wait
+from holdfast.frontends.python.read_only import snapshot_of
 from holdfast.model import events as e
 from holdfast.model.payloads import decode, encode
 from holdfast.model.values import NULL, Payload
@@ -55,7 +55,7 @@ class Calls:
         except InvalidRequest as error:
             self._program.machine.refuse_signal(seq, str(error))
             return
-        self._begin(handler, self._run_signal(handler, arguments))
+        self._start(handler, self._run_signal(handler, arguments))
 
     async def _run_signal(self, handler: Handler, arguments: tuple[Any, ...]) -> None:
         try:
@@ -85,7 +85,7 @@ class Calls:
             machine.reject_update(request.update_id, failure_of(error))
             return
         machine.accept_update(request.update_id)
-        self._begin(handler, self._run_update(handler, arguments, request.update_id))
+        self._start(handler, self._run_update(handler, arguments, request.update_id))
 
     def _validate(self, handler: Handler, arguments: tuple[Any, ...]) -> None:
         validator = handler.validator
@@ -116,7 +116,7 @@ class Calls:
         finally:
             self.running -= 1
 
-    def _begin(self, handler: Handler, coroutine: Any) -> None:
+    def _start(self, handler: Handler, coroutine: Any) -> None:
         self.running += 1
         self._program.loop.create_task(coroutine, name=str(handler))
 
@@ -128,7 +128,7 @@ class Calls:
         if handler is None:
             raise UnknownQuery(_unknown("query", name, [*self._handlers.queries, *OWN_QUERIES]), query=name)
         arguments = self._arguments(handler, value, given=given)
-        before = self._look()
+        before = self._snapshot()
         try:
             answer = encode(self._frozen(lambda: handler.fn(*arguments)), field=f"answer of {handler}")
         except (QueryNotReadOnly, ControlFlow) as error:
@@ -146,12 +146,12 @@ class Calls:
         self._check_untouched(handler, before)
         return answer
 
-    def _look(self) -> list[Any]:
+    def _snapshot(self) -> list[Any]:
         program = self._program
-        return [program.loop.activity, *picture(self._instance, program.state)]
+        return [program.loop.activity, *snapshot_of(self._instance, program.state)]
 
     def _check_untouched(self, handler: Handler, before: list[Any]) -> None:
-        if self._look() != before:
+        if self._snapshot() != before:
             self._program.spoiled = True
             raise QueryNotReadOnly(
                 f"{handler} changed the workflow's data, which was thrown away: a query only looks; change data in "
@@ -179,11 +179,11 @@ class Calls:
             return (self._instance, *context)
         return (self._instance, *context, decode(value, handler.value_type, field=str(handler)))
 
-    def _frozen(self, look: Callable[[], Any]) -> Any:
+    def _frozen(self, reader: Callable[[], Any]) -> Any:
         machine = self._program.machine
         machine.frozen = True
         try:
-            return self._program.loop.inside(look)
+            return self._program.loop.inside(reader)
         finally:
             machine.frozen = False
 

@@ -13,8 +13,8 @@ from holdfast.frontends.python.futures import DurableFuture, ExternalSignalFutur
 from holdfast.model import commands as c
 from holdfast.model import events as e
 from holdfast.model.ids import child_execution_id
-from holdfast.model.names import check_name, check_priority, check_text
 from holdfast.model.payloads import decode, encode
+from holdfast.model.validation import check_name, check_priority, check_text
 from holdfast.model.values import IfRunning, ParentClose, Payload
 
 if TYPE_CHECKING:

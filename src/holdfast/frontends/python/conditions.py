@@ -35,14 +35,14 @@ class ConditionFuture(DurableFuture[None]):
     def watch(self, limit_us: int | None) -> None:
         """Look now; wait if it is not so."""
         self._machine.check_alive()
-        if self.look():
+        if self.check():
             return
         self._machine.watch(self)
         if limit_us is not None:
             fire_at = self._machine.now + limit_us
             self._timer = CallbackTimer(self._machine, f"timeout of {self.name}", fire_at, self._time_out, self.line)
 
-    def look(self) -> bool:
+    def check(self) -> bool:
         """Whether the wait is over: the predicate is true, or has failed."""
         try:
             if not self._holds():
@@ -96,7 +96,7 @@ def settle_conditions(machine: Machine, loop: DeterministicLoop) -> None:
     while settled:
         settled = 0
         for condition in machine.conditions:
-            if not condition.done() and condition.look():
+            if not condition.done() and condition.check():
                 loop.drain()
                 settled += 1
         total += settled

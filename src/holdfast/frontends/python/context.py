@@ -37,13 +37,13 @@ from holdfast.frontends.python.futures import (
     TimerFuture,
 )
 from holdfast.frontends.python.info import WorkflowInfo, WorkflowLogger
-from holdfast.frontends.python.lines import calling_line
 from holdfast.frontends.python.loop import WorkflowFuture
 from holdfast.frontends.python.saga import Saga
+from holdfast.frontends.python.source_lines import calling_line
 from holdfast.frontends.python.state import DurableState
 from holdfast.model.commands import ContinueWorkflow, ScheduleTask
-from holdfast.model.names import NAME_BYTES, check_name, check_priority
 from holdfast.model.payloads import decode, encode, encode_args
+from holdfast.model.validation import NAME_BYTES, check_name, check_priority
 from holdfast.model.values import (
     DEFAULT_STEP_RETRY,
     DEFAULT_TASK_RETRY,

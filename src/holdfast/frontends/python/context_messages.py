@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from holdfast.errors import InvalidRequest
 from holdfast.frontends.python.definitions import Duration, time_limit_s
 from holdfast.frontends.python.futures import DurableFuture
-from holdfast.frontends.python.lines import calling_line
 from holdfast.frontends.python.messages import (
     LookBack,
     PromiseFuture,
@@ -16,10 +15,11 @@ from holdfast.frontends.python.messages import (
     make_promise,
     start_wait,
 )
+from holdfast.frontends.python.source_lines import calling_line
 from holdfast.model.commands import Publish, ThrowBroadcast
-from holdfast.model.names import check_name
 from holdfast.model.payloads import encode
-from holdfast.model.values import Delivery
+from holdfast.model.validation import check_name
+from holdfast.model.values import DeliveryMode
 
 if TYPE_CHECKING:
     from holdfast.frontends.python.program import PythonProgram
@@ -150,7 +150,7 @@ class OutsideWorld:
         data: Any = None,
         *,
         expire_after: Duration | None = None,
-        delivery: Delivery | str = Delivery.WAITERS_AND_FUTURE,
+        delivery: DeliveryMode | str = DeliveryMode.WAITERS_AND_FUTURE,
         consume_on_read: bool = False,
     ) -> None:
         """Publish an event when this turn is recorded: to everybody who waits for its key, and kept for those who will
@@ -188,8 +188,8 @@ class OutsideWorld:
         self._machine.send(ThrowBroadcast(name=name, line=calling_line()))
 
 
-def _delivery(given: str) -> Delivery:
-    for choice in Delivery:
+def _delivery(given: str) -> DeliveryMode:
+    for choice in DeliveryMode:
         if choice == given:
             return choice
-    raise InvalidRequest(f"delivery must be one of {', '.join(Delivery)}, not {given!r:.50}", field="delivery")
+    raise InvalidRequest(f"delivery must be one of {', '.join(DeliveryMode)}, not {given!r:.50}", field="delivery")

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import InvalidDefinition, InvalidDuration
 from holdfast.frontends.python.handlers import NO_HANDLERS, Handlers, handlers_of, mark_of
-from holdfast.frontends.python.reading import (
+from holdfast.frontends.python.introspection import (
     ROLES,
     TASK,
     WORKFLOW,
@@ -39,7 +39,7 @@ from holdfast.frontends.python.reading import (
     place_of,
     resolved,
 )
-from holdfast.frontends.python.triggers import On, StartOn, triggers_of
+from holdfast.frontends.python.triggers import EventTrigger, StartOn, triggers_of
 from holdfast.model.standalone import is_reserved
 from holdfast.model.values import DEFAULT_TIMEOUTS, TEN_YEARS_S, RetryPolicy, TaskTimeouts
 
@@ -65,7 +65,7 @@ class WorkflowDefinition:
     cls: type[Any] | None = None
     init_takes_context: bool = False
     handlers: Handlers = NO_HANDLERS
-    triggers: tuple[On, ...] = ()
+    triggers: tuple[EventTrigger, ...] = ()
 
     def __str__(self) -> str:
         return f"workflow {self.kind!r} version {self.version!r}"
@@ -146,7 +146,7 @@ def workflow(
 
     `kind` defaults to the name of the function or class. Types of input and result come from the annotations.
     `execution_timeout` limits the whole execution where a start does not say otherwise. `start_on` names events that
-    start it: their key, `On(key, where)`, or several of these; the event's data is the input.
+    start it: their key, `EventTrigger(key, where)`, or several of these; the event's data is the input.
     """
     limit_s = None if execution_timeout is None else time_limit_s(execution_timeout, "execution_timeout")
     if target is None:

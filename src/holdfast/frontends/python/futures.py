@@ -11,8 +11,8 @@ from contextvars import Context
 from typing import Any, ClassVar, TypeVar
 
 from holdfast import errors
-from holdfast.frontends.python.lines import calling_line
 from holdfast.frontends.python.loop import DeterministicLoop, WorkflowFuture
+from holdfast.frontends.python.source_lines import calling_line
 from holdfast.model import events as e
 from holdfast.model.payloads import decode
 from holdfast.model.values import Payload
@@ -60,11 +60,11 @@ class DurableFuture(WorkflowFuture[T]):
     def give_up(self) -> None:
         """Take the command back as `cancel` does, but stay open for an outcome that was recorded before that."""
         self._take_back()
-        self._machine.hear(self.KIND, self.number, self)
+        self._machine.listen(self.KIND, self.number, self)
 
     def stop_listening(self) -> None:
         """Nobody wants to know any more whether such an outcome was recorded."""
-        self._machine.unhear(self.KIND, self.number)
+        self._machine.unlisten(self.KIND, self.number)
 
     def _give(self, payload: Payload) -> None:
         if self.done():

@@ -13,7 +13,7 @@ from functools import partial
 from types import FunctionType
 from typing import Any, Concatenate, Final, Generic, Literal, ParamSpec, Protocol, Self, TypeVar, overload
 
-from holdfast.frontends.python.reading import (
+from holdfast.frontends.python.introspection import (
     HANDLER,
     Names,
     called,

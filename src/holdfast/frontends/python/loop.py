@@ -118,7 +118,7 @@ class WorkflowTimer(asyncio.TimerHandle):
             self.stop = slots._loop.call_soon(slots._callback, *self._args, context=slots._context).cancel  # noqa: SLF001
 
 
-class Wall:
+class ClosedLoop:
     """What a closed loop has instead of a queue and a clock: whoever uses them is told to stop.
 
     A program that catches everything in an endless loop (`while True: try: … except: pass`) would be told for ever,
@@ -189,7 +189,7 @@ class DeterministicLoop(asyncio.AbstractEventLoop):
     unhandled: list[dict[str, Any]] | None  # what asyncio would have logged; None until there is something
 
     def __init__(self, timers: TimerSeam) -> None:
-        self._ready: list[Ready] | Wall = []
+        self._ready: list[Ready] | ClosedLoop = []
         self._timers = timers
         self._ordinal = 0
         self._named = 0
@@ -210,7 +210,7 @@ class DeterministicLoop(asyncio.AbstractEventLoop):
         sys.set_asyncgen_hooks(None, self._abandon)
         try:
             while batch := self._ready:
-                assert not isinstance(batch, Wall)
+                assert not isinstance(batch, ClosedLoop)
                 self._ready = []
                 for run in batch:
                     try:
@@ -232,7 +232,7 @@ class DeterministicLoop(asyncio.AbstractEventLoop):
         Python runs the `finally` blocks of a coroutine it drops, and nothing can prevent that. They run here, with this
         loop as the running one: whatever they ask of it raises Evicted, and what they raise is swallowed.
         """
-        if isinstance(self._ready, Wall):
+        if isinstance(self._ready, ClosedLoop):
             return
         tasks: list[WorkflowTask[Any]] = []
         for task in self._tasks:
@@ -241,7 +241,7 @@ class DeterministicLoop(asyncio.AbstractEventLoop):
             elif task._log_traceback and not isinstance(task.exception(), ControlFlow):  # noqa: SLF001 - nobody looked
                 self.call_exception_handler({"message": f"{task.get_name()} failed", "exception": task.exception()})
         self._tasks = []
-        self._ready = self._timers = Wall()
+        self._ready = self._timers = ClosedLoop()
         if tasks:  # in a context of their own, or a ContextVar set in a `finally` would be set in the worker
             copy_context().run(self.inside, partial(self._discard, tasks))
 
@@ -252,11 +252,11 @@ class DeterministicLoop(asyncio.AbstractEventLoop):
     @property
     def activity(self) -> int:
         """A number that changes when anything is made or put into the queue here, until the next drain."""
-        return self._ordinal + (0 if isinstance(self._ready, Wall) else len(self._ready))
+        return self._ordinal + (0 if isinstance(self._ready, ClosedLoop) else len(self._ready))
 
     def refuse_if_closed(self) -> None:
         """Raise Evicted if the program was thrown away. For those who act for the program without using the loop."""
-        if isinstance(self._ready, Wall):
+        if isinstance(self._ready, ClosedLoop):
             self._ready.refuse()
 
     def inside(self, work: Callable[[], T]) -> T:
@@ -358,7 +358,7 @@ class DeterministicLoop(asyncio.AbstractEventLoop):
 
     def next_ordinal(self) -> int:
         """For whoever makes a WorkflowFuture of a class of its own."""
-        if isinstance(self._ready, Wall):
+        if isinstance(self._ready, ClosedLoop):
             self._ready.refuse()
         self._ordinal += 1
         return self._ordinal
@@ -379,7 +379,7 @@ class DeterministicLoop(asyncio.AbstractEventLoop):
             caller = sys._getframe(1)  # noqa: SLF001 - a private name, a documented function
             if caller.f_code is _ENSURE_FUTURE:
                 _refuse_as_completed(caller, coro)
-        if isinstance(self._ready, Wall):
+        if isinstance(self._ready, ClosedLoop):
             coro.close()
             return self.create_future()  # type: ignore[return-value]  # or, mostly, Evicted; see Wall
         self._ordinal += 1
@@ -417,7 +417,7 @@ class DeterministicLoop(asyncio.AbstractEventLoop):
         return _get_running_loop() is self
 
     def is_closed(self) -> bool:
-        return isinstance(self._ready, Wall)
+        return isinstance(self._ready, ClosedLoop)
 
     get_debug = bool  # `bool()` is False, and C: asyncio asks for it with every future
 

@@ -17,9 +17,9 @@ from holdfast.frontends.python.futures import CallbackTimer, DurableFuture
 from holdfast.frontends.python.shapes import shape_of
 from holdfast.model import commands as c
 from holdfast.model import events as e
-from holdfast.model.names import check_name
 from holdfast.model.payloads import decode
 from holdfast.model.tokens import promise_token, token_hash
+from holdfast.model.validation import check_name
 from holdfast.model.values import MICRO
 
 if TYPE_CHECKING:
@@ -83,13 +83,13 @@ class PromiseFuture(DurableFuture[T]):
 class WaitFuture(DurableFuture[T]):
     """Settled by what was sent to those who wait for a name, or by its timer."""
 
-    __slots__ = ("_inbox", "_looks_back", "_timer", "subject")
+    __slots__ = ("_inbox", "_replays", "_timer", "subject")
 
     def __init__(self, program: PythonProgram, subject: Subject, hint: Any = Any) -> None:
         super().__init__(program.loop, program.machine, subject.key, hint)
         self._inbox = program.inbox
         self._timer: CallbackTimer | None = None
-        self._looks_back = False
+        self._replays = False
         self.subject = subject
 
     @property
@@ -103,7 +103,7 @@ class WaitFuture(DurableFuture[T]):
 
     def begin(self, since_at: int | None, limit_us: int | None, *, consume: bool, after: int = 0) -> None:
         subject = self.subject
-        self._looks_back = since_at is not None
+        self._replays = since_at is not None
         seen, skip = self._inbox.seen(subject)
         after = max(after, seen)
         started = self._machine.started
@@ -132,7 +132,7 @@ class WaitFuture(DurableFuture[T]):
             self._timer = CallbackTimer(self._machine, f"timeout of {self.name}", fire_at, self._time_out, self.line)
 
     def accepts(self, event: e.EventReceived) -> bool:
-        return self._looks_back and self._inbox.is_for(self.subject, event)
+        return self._replays and self._inbox.is_for(self.subject, event)
 
     def settle(self, body: e.EventBody) -> None:
         if self._timer is not None:
@@ -155,10 +155,10 @@ class WaitFuture(DurableFuture[T]):
 
     def give_up(self) -> None:
         self._take_back()
-        self._machine.hear("wait", self.number, self)
+        self._machine.listen("wait", self.number, self)
 
     def stop_listening(self) -> None:
-        self._machine.unhear("wait", self.number)
+        self._machine.unlisten("wait", self.number)
 
 
 class Subject:

@@ -16,9 +16,9 @@ from holdfast.frontends.python.definitions import WorkflowDefinition
 from holdfast.frontends.python.failures import failure_of
 from holdfast.frontends.python.futures import CallbackTimer
 from holdfast.frontends.python.info import WorkflowInfo, info_of
-from holdfast.frontends.python.lines import calling_line
 from holdfast.frontends.python.loop import DeterministicLoop, foreign_wait
 from holdfast.frontends.python.messages import Inbox
+from holdfast.frontends.python.source_lines import calling_line
 from holdfast.frontends.python.state import DurableState
 from holdfast.frontends.python.wait_for import settle_wait_for
 from holdfast.model import commands as c
@@ -149,7 +149,7 @@ class PythonProgram:
         (self._calls or Calls(self, self._definition.handlers, None)).update(request)
 
     @property
-    def can_be_called(self) -> bool:
+    def has_handlers(self) -> bool:
         handlers = self._definition.handlers
         return bool(handlers.signals or handlers.updates)
 
@@ -172,7 +172,7 @@ class PythonProgram:
 
     # --- what it says about itself ---
 
-    def move(self, event: e.WorkflowReset) -> None:
+    def on_reset(self, event: e.WorkflowReset) -> None:
         self._workflow_id = event.workflow_id
         self._info = None
 
@@ -188,7 +188,7 @@ class PythonProgram:
     @property
     def execution_id(self) -> str:
         """Its own, or while it lives through another one's past again, that one's: so its code goes the same way."""
-        return self.machine.former[0] if self.machine.former else self._id
+        return self.machine.reset_sources[0] if self.machine.reset_sources else self._id
 
     @property
     def info(self) -> WorkflowInfo:

@@ -37,14 +37,19 @@ _HAS_EFFECTS = frozenset({"task", "step", "child"})  # kinds of futures whose ou
 class Saga:
     """What `async with ctx.saga() as saga` gives. Made by `ctx.saga()` and `saga.nested()`, used once."""
 
-    __slots__ = ("_book", "_ctx", "_loop", "_outer")
+    __slots__ = ("_compensations", "_ctx", "_loop", "_outer")
 
     def __init__(
-        self, ctx: WorkflowContext, loop: DeterministicLoop, *, parallel: bool = False, outer: Book | None = None
+        self,
+        ctx: WorkflowContext,
+        loop: DeterministicLoop,
+        *,
+        parallel: bool = False,
+        outer: CompensationLog | None = None,
     ) -> None:
         self._ctx = ctx
         self._loop = loop
-        self._book = Book(loop, parallel=parallel)
+        self._compensations = CompensationLog(loop, parallel=parallel)
         self._outer = outer
 
     async def do(self, work: Awaitable[T], undo: Callable[..., object]) -> T:
@@ -66,14 +71,14 @@ class Saga:
         future = asyncio.ensure_future(work, loop=self._loop)
 
         def succeeded(result: T) -> None:
-            self._book.undos.append(Undo(undo, (result,) if takes_result else ()))
+            self._compensations.undos.append(Undo(undo, (result,) if takes_result else ()))
 
         ended: asyncio.Future[None] = self._loop.create_future()
-        self._book.in_flight.append(ended)
+        self._compensations.in_flight.append(ended)
         try:
             return await self._wait(future, succeeded)
         finally:
-            self._book.in_flight.remove(ended)
+            self._compensations.in_flight.remove(ended)
             ended.set_result(None)
 
     def undo(self, fn: Callable[..., object], *args: Any) -> None:
@@ -89,44 +94,45 @@ class Saga:
             raise InvalidRequest(f"{_name(fn)} can't be called with these arguments: {error}", field="args") from error
         except ValueError:
             pass  # written in C, and it does not say what it takes
-        self._book.undos.append(Undo(fn, args))
+        self._compensations.undos.append(Undo(fn, args))
 
     def nested(self, *, parallel: bool = False) -> Saga:
         """A saga within this one. It undoes itself if its own block fails; if that succeeds, its compensations become
         part of this one's."""
         self._check_open()
-        return Saga(self._ctx, self._loop, parallel=parallel, outer=self._book)
+        return Saga(self._ctx, self._loop, parallel=parallel, outer=self._compensations)
 
     async def __aenter__(self) -> Self:
-        if self._book.state != "new":
+        if self._compensations.state != "new":
             raise InvalidRequest("a saga is entered once: make another with ctx.saga()", field="saga")
-        self._book.state = "open"
+        self._compensations.state = "open"
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is None and self._outer is not None:
-            self._outer.take_over(self._book)
+            self._outer.take_over(self._compensations)
         elif error is None or _not_for_us(error):
-            self._book.close()
+            self._compensations.close()
         else:
             # The timer is started here, so that it is recorded with the line of the user's block.
-            barrier = self._ctx.sleep(0) if self._book.stop_work() else None
+            barrier = self._ctx.sleep(0) if self._compensations.stop_work() else None
             asked = await self._undo_undisturbed(barrier, error)
             if asked is not None and not isinstance(error, asyncio.CancelledError):
                 raise asked
 
     def _check_open(self) -> None:
-        if self._book.state != "open":
+        if self._compensations.state != "open":
             raise InvalidRequest(
-                f"the saga is {self._book.state}: use it inside its `async with ctx.saga()` block", field="saga"
+                f"the saga is {self._compensations.state}: use it inside its `async with ctx.saga()` block",
+                field="saga",
             )
 
     # --- waiting for work ---
 
     async def _wait(self, future: asyncio.Future[T], succeeded: Callable[[T], None]) -> T:
-        first: list[asyncio.Future[Any]] = [future, self._book.closing]
+        first: list[asyncio.Future[Any]] = [future, self._compensations.closing]
         try:
             await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
@@ -142,20 +148,20 @@ class Saga:
     async def _give_up(self, future: asyncio.Future[T], succeeded: Callable[[T], None]) -> None:
         """Nobody waits any more. What has succeeded all the same, or is recorded as such, is registered."""
 
-        def look(done: asyncio.Future[T]) -> None:
+        def check(done: asyncio.Future[T]) -> None:
             if not done.cancelled() and done.exception() is None:
                 succeeded(done.result())
 
         if isinstance(future, DurableFuture) and future.KIND in _HAS_EFFECTS and not future.done():
             future.give_up()
-            future.add_done_callback(look)
-            self._book.given_up.append(future)
+            future.add_done_callback(check)
+            self._compensations.given_up.append(future)
             return
         while not future.done():  # a coroutine may take its time to clean up
             future.cancel()
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([future])
-        look(future)
+        check(future)
 
     # --- undoing ---
 
@@ -171,7 +177,7 @@ class Saga:
             except asyncio.CancelledError as cancel:
                 asked = asked or cancel
         failures = undoing.result()
-        self._book.close()
+        self._compensations.close()
         if failures:
             reasons = "; ".join(f"{type(failure).__name__}: {failure}" for failure in failures)
             raise CompensationFailed(
@@ -181,18 +187,18 @@ class Saga:
         return asked
 
     async def _undo_all(self, barrier: Awaitable[None] | None) -> list[BaseException]:
-        in_flight = self._book.all_in_flight()
+        in_flight = self._compensations.all_in_flight()
         if in_flight:
             await asyncio.wait(in_flight)
         if barrier is not None:
             await barrier
-        children = [future for future in self._book.all_given_up() if future.KIND == "child"]
+        children = [future for future in self._compensations.all_given_up() if future.KIND == "child"]
         if children:
             await asyncio.wait(children)
-        return await self._book.run()
+        return await self._compensations.run()
 
 
-class Book:
+class CompensationLog:
     """What one saga has registered and what it still waits for; that of a nested one is taken over by the outer."""
 
     __slots__ = ("_inner", "_loop", "_parallel", "closing", "given_up", "in_flight", "state", "undos")
@@ -200,14 +206,14 @@ class Book:
     def __init__(self, loop: DeterministicLoop, *, parallel: bool) -> None:
         self._loop = loop
         self._parallel = parallel
-        self._inner: list[Book] = []
+        self._inner: list[CompensationLog] = []
         self.state: Literal["new", "open", "undoing", "over"] = "new"
-        self.undos: list[Undo | Book] = []
+        self.undos: list[Undo | CompensationLog] = []
         self.in_flight: list[asyncio.Future[None]] = []  # one for each `do` that waits; settled when it waits no more
         self.given_up: list[DurableFuture[Any]] = []
         self.closing: asyncio.Future[None] = loop.create_future()
 
-    def take_over(self, inner: Book) -> None:
+    def take_over(self, inner: CompensationLog) -> None:
         inner.state = "over"
         self._inner.append(inner)
         self.undos.append(inner)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, MutableMapping
 from typing import Any
 
-from holdfast.model.names import check_name
 from holdfast.model.payloads import encode
+from holdfast.model.validation import check_name
 from holdfast.replay.machine import Machine
 
 

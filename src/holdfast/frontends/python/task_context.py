@@ -33,7 +33,17 @@ class TaskContext:
     """The first parameter of a task that asks for it. Safe to use from the task's own thread."""
 
     __holdfast_task_context__: ClassVar[bool] = True
-    __slots__ = ("_beat", "_chunk_bytes", "_details", "_info", "_issue", "_say", "_stopped", "_token", "stop_reason")
+    __slots__ = (
+        "_beat",
+        "_chunk_bytes",
+        "_details",
+        "_emit_chunk",
+        "_info",
+        "_issue",
+        "_stopped",
+        "_token",
+        "stop_reason",
+    )
 
     def __init__(
         self,
@@ -42,7 +52,7 @@ class TaskContext:
         beat: Callable[[Payload | None, float | None], None],
         issue: Callable[[], str],
         *,
-        say: Callable[[Payload], None],
+        emit_chunk: Callable[[Payload], None],
         chunk_bytes: int,
     ) -> None:
         self._info = info
@@ -50,7 +60,7 @@ class TaskContext:
         self._details = details
         self._beat = beat
         self._issue = issue
-        self._say = say
+        self._emit_chunk = emit_chunk
         self._chunk_bytes = chunk_bytes
         self._token: str | None = None
         self._stopped = False
@@ -74,7 +84,7 @@ class TaskContext:
         before the end of the attempt is known. The newest 1,000 of a task are kept. Also a sign of life, like
         `heartbeat`.
         """
-        self._say(encode(chunk, field="chunk", limit=self._chunk_bytes))
+        self._emit_chunk(encode(chunk, field="chunk", limit=self._chunk_bytes))
 
     def last_details(self, type_hint: Any = Any) -> Any:
         """What the attempt before last reported with `heartbeat`, or None."""

@@ -1,4 +1,4 @@
-"""`On`: what a workflow says about the events that start it."""
+"""`EventTrigger`: what a workflow says about the events that start it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.errors import HoldfastError
-from holdfast.frontends.python.reading import invalid
-from holdfast.model.names import check_name
+from holdfast.frontends.python.introspection import invalid
+from holdfast.model.validation import check_name
 
 MOST_TRIGGERS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class On:
+class EventTrigger:
     """Events of a key start this workflow, with the event's data as its input, if they satisfy `where`.
 
     It runs on `queue`, or on the first queue of the worker that has registered it.
@@ -35,18 +35,18 @@ class On:
             compile_filter(self.where)
 
 
-StartOn = str | On | Iterable[str | On]
+StartOn = str | EventTrigger | Iterable[str | EventTrigger]
 
 
-def triggers_of(target: Any, start_on: StartOn | None) -> tuple[On, ...]:
+def triggers_of(target: Any, start_on: StartOn | None) -> tuple[EventTrigger, ...]:
     """What was given as `start_on=`, checked; each key once."""
     if start_on is None:
         return ()
-    given: list[Any] = [start_on] if isinstance(start_on, str | On) else _several(target, start_on)
-    found: dict[str, On] = {}
+    given: list[Any] = [start_on] if isinstance(start_on, str | EventTrigger) else _several(target, start_on)
+    found: dict[str, EventTrigger] = {}
     for one in given:
-        trigger = On(one) if isinstance(one, str) else one
-        if not isinstance(trigger, On):
+        trigger = EventTrigger(one) if isinstance(one, str) else one
+        if not isinstance(trigger, EventTrigger):
             raise invalid(target, f"start_on takes event keys and holdfast.On(...), not {one!r:.50}")
         try:
             trigger.check()

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from holdfast.store.looks import Backlog, QueueDepth
-from holdfast.store.postgres.planning import by_keys
+from holdfast.store.postgres.read_session import index_only
 from holdfast.store.postgres.statements import Connection, statement
+from holdfast.store.queries import Backlog, QueueDepth
 
 _TURNS = statement("ready", "backlog")
 _TASKS = statement("tasks", "backlog")
 _STUCK = statement("executions", "stuck")
 
 
-@by_keys
+@index_only
 async def backlog(connection: Connection, now: int, most: int) -> Backlog:
     return Backlog(
         turns=[QueueDepth(*row) for row in await connection.fetch(_TURNS, now, most)],

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from holdfast.config import StoreConfig
 from holdfast.errors import AccessDenied, ServerNotSupported, ServerReadOnly, StorageCorrupt, StorageError
+from holdfast.store.postgres.durability import check_durability
 from holdfast.store.postgres.migrate import migrations
-from holdfast.store.postgres.standbys import check_standbys
 from holdfast.store.tables import indexes_made_by, lost, made_by
 
 OLDEST: Final = 14
@@ -92,7 +92,7 @@ async def check(connection: Any, name: str, config: StoreConfig) -> None:
         raise StorageCorrupt(lost(name, ["holdfast_schema_version"]), path=name)
     else:
         await _check_schema(connection, name, user, schema)
-    await check_standbys(connection, name, config, synchronous)
+    await check_durability(connection, name, config, synchronous)
 
 
 def _check_server(name: str, version_num: int, version: str, encoding: str, *, nulls: bool) -> None:

@@ -20,7 +20,7 @@ import asyncpg
 from holdfast.config import StoreConfig
 from holdfast.errors import InvalidRequest, SchemaTooOld, ServerReadOnly, StorageBusy, StorageError
 from holdfast.store.postgres import checks, migrate, urls
-from holdfast.store.postgres.faults import translate
+from holdfast.store.postgres.driver_errors import translate
 from holdfast.store.postgres.sessions import check_sessions
 from holdfast.store.protocol import Clock
 
@@ -64,11 +64,11 @@ class Connection(asyncpg.Connection):
     """A connection of a pool. One that comes back inside a transaction is thrown away.
 
     `finds_by_keys`: its session was told how to plan and how long a statement may take, so that its transactions need
-    not be. `patience_ms` is what they are told otherwise.
+    not be. `wait_ms` is what they are told otherwise.
     """
 
     finds_by_keys = False
-    patience_ms = 0
+    wait_ms = 0
 
     def get_reset_query(self) -> str:
         return ""  # there is nothing to reset: a connection has no state
@@ -96,9 +96,9 @@ class Database:
         self._prepared = False
 
     @property
-    def hints(self) -> bool:
+    def notify(self) -> bool:
         """Whether a session lasts as long as its connection, so that one can listen on it and prepare statements."""
-        return self.config.hints and self.place.hints
+        return self.config.notify and self.place.notify
 
     async def prepare(self) -> None:
         """Check the server and bring the schema up to date, once."""
@@ -126,7 +126,7 @@ class Database:
             try:
                 # Nothing is prepared yet: a pooler might give it to somebody else.
                 async with self.session(statement_cache_size=0) as connection:
-                    if self.hints:
+                    if self.notify:
                         await check_sessions(connection, self.session(statement_cache_size=0), self.name)
                     return await checks.check(connection, self.name, self.config)
             except StorageBusy as error:
@@ -146,14 +146,14 @@ class Database:
         """Apply what is missing; what was applied."""
         deadline_s = self.config.busy_deadline_s
         with self._explained():
-            return await migrate.apply(self._unhurried, self.name, deadline_s=deadline_s, sessions=self.hints)
+            return await migrate.apply(self._unhurried, self.name, deadline_s=deadline_s, sessions=self.notify)
 
     async def connect_writer(self) -> asyncpg.Connection[Any]:
         """The connection that writes, on a database whose schema is up to date."""
         await self.prepare()
         return await self._connect()
 
-    async def connect_hints(self) -> asyncpg.Connection[Any]:
+    async def connect_notifications(self) -> asyncpg.Connection[Any]:
         """The connection that tells other nodes, and hears from them."""
         return await self._connect()
 
@@ -171,10 +171,10 @@ class Database:
 
     async def _meet_reader(self, connection: Any) -> None:
         await self._meet(connection)
-        connection.patience_ms = int(self.config.statement_timeout_s * 1000)
-        if self.hints:
-            patience = f"SET statement_timeout = {connection.patience_ms}"
-            await connection.execute(f"SET enable_seqscan = off; SET jit = off; {patience}")
+        connection.wait_ms = int(self.config.statement_timeout_s * 1000)
+        if self.notify:
+            wait = f"SET statement_timeout = {connection.wait_ms}"
+            await connection.execute(f"SET enable_seqscan = off; SET jit = off; {wait}")
             connection.finds_by_keys = True
 
     @asynccontextmanager
@@ -229,7 +229,7 @@ class Database:
             "dsn": self.place.dsn,
             "timeout": self.config.connect_timeout_s,
             "command_timeout": self.config.statement_timeout_s + _GRACE_S,
-            "statement_cache_size": _CACHED_STATEMENTS if self.hints else 0,
+            "statement_cache_size": _CACHED_STATEMENTS if self.notify else 0,
             "max_cached_statement_lifetime": 0,
         }
         if self.place.application_name is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from holdfast.store.closed_pages import ClosedPage, closed_after, page_of
-from holdfast.store.postgres.planning import by_keys
+from holdfast.store.postgres.read_session import index_only
 from holdfast.store.postgres.statements import Connection, columns, statement
 from holdfast.store.postgres.writing import Writing
 from holdfast.store.protocol import Changes
@@ -75,10 +75,16 @@ async def remove(connection: Connection, changes: Changes) -> None:
     for sql in (*_OWNED, _EXECUTIONS):
         await connection.execute(sql, ids)
     await connection.execute(_ALL_EVENTS_OF, [key for key in ids if key not in changes.remains])
-    left = [(head.id, head.org, head.last_seq) for head in changes.removed.values() if head.id in changes.remains]
+    left = [
+        (execution_row.id, execution_row.org, execution_row.last_seq)
+        for execution_row in changes.removed.values()
+        if execution_row.id in changes.remains
+    ]
     if left:
         await connection.execute(_LEAVE, *columns(sorted(left), 3))
-    keys = [(head.org, head.workflow_id, head.id) for head in changes.removed.values()]
+    keys = [
+        (execution_row.org, execution_row.workflow_id, execution_row.id) for execution_row in changes.removed.values()
+    ]
     await connection.execute(_WORKFLOW_KEYS_OF, *columns(sorted(keys), 3))
 
 
@@ -124,12 +130,12 @@ async def deletions(connection: Connection) -> list[tuple[str, int]]:
     return [(row[0], row[1]) for row in await connection.fetch(_ALL)]
 
 
-@by_keys
+@index_only
 async def holds_any(connection: Connection, org: str) -> bool:
     return bool(await connection.fetchval(_HOLDS_ANY, org))
 
 
-@by_keys
+@index_only
 async def closed_page(connection: Connection, before: int, after: str, limit: int) -> ClosedPage:
     return page_of(await connection.fetch(_CLOSED_PAGE, *closed_after(after), before, limit), limit)
 

@@ -10,7 +10,7 @@ import asyncio
 from typing import Final, NamedTuple
 
 from holdfast.model.events import HistoryEvent
-from holdfast.store.postgres.planning import by_keys
+from holdfast.store.postgres.read_session import index_only
 from holdfast.store.postgres.readers import Reads
 from holdfast.store.postgres.statements import Connection, columns, statement
 from holdfast.store.rows import row_to_event
@@ -66,7 +66,7 @@ class Histories:
                 call.answer.set_result(events)
 
 
-@by_keys
+@index_only
 async def _fetch(connection: Connection, calls: list[_Call]) -> list[list[HistoryEvent]]:
     found: list[list[HistoryEvent]] = [[] for _ in calls]
     asked = [(number, call.org, call.execution_id, call.after) for number, call in enumerate(calls)]

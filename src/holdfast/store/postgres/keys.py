@@ -16,7 +16,7 @@ from holdfast.store.key_rows import (
     row_to_key_and_org,
     row_to_org,
 )
-from holdfast.store.postgres.planning import by_keys
+from holdfast.store.postgres.read_session import index_only
 from holdfast.store.postgres.statements import Connection, statement
 from holdfast.store.postgres.writing import Writing
 from holdfast.store.protocol import Changes, Loaded, LoadPlan
@@ -58,19 +58,19 @@ def write_keys(writing: Writing, changes: Changes) -> None:
     writing.rows(_INSERT_AUDIT, [audit_to_row(act) for act in changes.audit])
 
 
-@by_keys
+@index_only
 async def key_by_hash(connection: Connection, key_hash: str) -> tuple[ApiKey, Org] | None:
     row = await connection.fetchrow(_BY_HASH, key_hash)
     return row_to_key_and_org(row) if row is not None else None
 
 
-@by_keys
+@index_only
 async def key(connection: Connection, org: str, key_id: str) -> ApiKey | None:
     row = await connection.fetchrow(_BY_ID, org, key_id)
     return row_to_key(row) if row is not None else None
 
 
-@by_keys
+@index_only
 async def keys(connection: Connection, org: str, before: str | None, limit: int) -> list[ApiKey]:
     return [row_to_key(row) for row in await connection.fetch(_OF_ORG, org, before, limit)]
 
@@ -79,17 +79,17 @@ async def any_keys(connection: Connection) -> bool:
     return bool(await connection.fetchval(_ANY))
 
 
-@by_keys
+@index_only
 async def org(connection: Connection, slug: str) -> Org | None:
     row = await connection.fetchrow(_ORG, slug)
     return row_to_org(row) if row is not None else None
 
 
-@by_keys
+@index_only
 async def orgs(connection: Connection, after: str, limit: int) -> list[Org]:
     return [row_to_org(row) for row in await connection.fetch(_ORGS_AFTER, after, limit)]
 
 
-@by_keys
+@index_only
 async def audit(connection: Connection, org: str, before: int | None, limit: int) -> list[AuditRow]:
     return [row_to_audit(row) for row in await connection.fetch(_AUDIT, org, before, limit)]

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from holdfast.model.executions import Execution, Ready, TimerRow
-from holdfast.store.fronts import Fronts
+from holdfast.store.claim_cursors import ClaimCursors
 from holdfast.store.postgres.claims import Claims
 from holdfast.store.postgres.keys import load_keys
 from holdfast.store.postgres.load_messages import MessageLoad
@@ -24,7 +24,7 @@ from holdfast.store.postgres.pauses import load_pauses
 from holdfast.store.postgres.statements import Connection, columns, statement
 from holdfast.store.protocol import Loaded, LoadPlan, TaskKey, TurnClaim
 from holdfast.store.rows import (
-    row_to_bare_head,
+    row_to_bare_execution,
     row_to_dead_letter,
     row_to_definition,
     row_to_event,
@@ -38,9 +38,9 @@ from holdfast.store.rows import (
 _LOCK = statement("executions", "lock")
 _LOCK_FREE = statement("executions", "lock_free")
 _LOCK_WAITING = statement("executions", "lock_waiting")
-_HEADS_THERE = statement("executions", "there")
+_EXECUTIONS_THERE = statement("executions", "there")
 _CHILDREN = statement("executions", "open_children")
-_BEREAVED = statement("executions", "bereaved")
+_ORPHANS = statement("executions", "orphans")
 _READY = statement("ready", "by_id")
 _HELD_TURNS = statement("ready", "held")
 _WORKFLOW_KEYS = statement("workflow_keys", "by_key")
@@ -67,17 +67,19 @@ class Raced(Exception):
 
 
 async def load(
-    connection: Connection, plan: LoadPlan, now: int, fronts: Fronts | None = None, due_from: int = 0
+    connection: Connection, plan: LoadPlan, now: int, claim_cursors: ClaimCursors | None = None, due_from: int = 0
 ) -> Loaded:
-    """Everything the plan names, and the executions that those rows belong to, locked. `fronts` are what earlier claims
-    have learned; nothing is due that lies before `due_from`."""
-    return await _Load(connection, plan, now, fronts or Fronts(), due_from).run()
+    """Everything the plan names, and the executions that those rows belong to, locked. `claim_cursors` are what earlier
+    claims have learned; nothing is due that lies before `due_from`."""
+    return await _Load(connection, plan, now, claim_cursors or ClaimCursors(), due_from).run()
 
 
 class _Load:
     """One load. `executions` and `tasks` are what is wanted; they grow while rows that refer to some are found."""
 
-    def __init__(self, connection: Connection, plan: LoadPlan, now: int, fronts: Fronts, due_from: int) -> None:
+    def __init__(
+        self, connection: Connection, plan: LoadPlan, now: int, claim_cursors: ClaimCursors, due_from: int
+    ) -> None:
         self.connection = connection
         self.due_from = due_from
         self.plan = plan
@@ -85,13 +87,13 @@ class _Load:
         self.executions = set(plan.executions)
         self.tasks = set(plan.tasks)
         self.timers = set(plan.timers)
-        self.heads: dict[str, Any] = {}
+        self.execution_rows: dict[str, Any] = {}
         self.messages = MessageLoad(connection, plan, self.loaded)
-        self.claims = Claims(connection, self.loaded, self.heads, self._take_heads, fronts)
+        self.claims = Claims(connection, self.loaded, self.execution_rows, self._lock_executions, claim_cursors)
 
     async def run(self) -> Loaded:
         plan = self.plan
-        timers, tasks, bereaved, deliveries, workers, held = await self._what_is_due()
+        timers, tasks, orphans, deliveries, workers, held = await self._what_is_due()
         if plan.workers or plan.expired_workers or plan.held_by:
             await self._load_workers(expired=workers, held=held)
         if plan.orgs or plan.keys:
@@ -102,7 +104,7 @@ class _Load:
         await self._find()
         await self._lock()
         await self._find_again()
-        await self._take_free(timers=timers, tasks=tasks, bereaved=bereaved)
+        await self._take_free(timers=timers, tasks=tasks, orphans=orphans)
         await self._load_ready()
         self._settle_pages()
         await self._load_rows()
@@ -110,11 +112,11 @@ class _Load:
 
     async def _what_is_due(self) -> tuple[bool, bool, bool, bool, bool, bool]:
         plan = self.plan
-        if not (plan.due_timers or plan.due_tasks or plan.bereaved or plan.deliveries or plan.expired_workers):
+        if not (plan.due_timers or plan.due_tasks or plan.orphans or plan.deliveries or plan.expired_workers):
             return False, False, False, False, False, False
         found = await self.connection.fetchrow(_ANYTHING_DUE, self.loaded.now, self.due_from)
-        timers, tasks, bereaved, deliveries, workers, held = found
-        return timers, tasks, bereaved, deliveries, workers, held
+        timers, tasks, orphans, deliveries, workers, held = found
+        return timers, tasks, orphans, deliveries, workers, held
 
     # --- before the locks ---
 
@@ -176,7 +178,7 @@ class _Load:
     async def _lock(self) -> None:
         if self.executions:
             for row in await self.connection.fetch(_LOCK, list(self.executions)):
-                self.heads[row[0]] = row
+                self.execution_rows[row[0]] = row
 
     async def _find_again(self) -> None:
         """A key may have moved on, a child may have gone on as another execution, or have got another parent, while we
@@ -187,14 +189,18 @@ class _Load:
             raise Raced("a child has ended or gone on")
         if await self.messages.have_waits_ended():
             raise Raced("waits have ended")
-        heads = self.heads
-        open_ones = (heads[key] for key in self.executions if key in heads and heads[key][10] is None)
+        execution_rows = self.execution_rows
+        open_ones = (
+            execution_rows[key] for key in self.executions if key in execution_rows and execution_rows[key][10] is None
+        )
         # Parents are locked with their children; one that retention has removed is not missed.
-        missing = {head[27] for head in open_ones if head[27] is not None} - heads.keys()
-        if missing and await self.connection.fetch(_HEADS_THERE, list(missing)):
+        missing = {
+            execution_row[27] for execution_row in open_ones if execution_row[27] is not None
+        } - execution_rows.keys()
+        if missing and await self.connection.fetch(_EXECUTIONS_THERE, list(missing)):
             raise Raced("a child has got another parent")
 
-    async def _take_free(self, *, timers: bool, tasks: bool, bereaved: bool) -> None:
+    async def _take_free(self, *, timers: bool, tasks: bool, orphans: bool) -> None:
         """Pages of what nobody holds; what somebody holds is left to him, or for later."""
         plan, loaded, connection = self.plan, self.loaded, self.connection
         free = await self.claims.turns(plan.turn_claims)
@@ -212,50 +218,54 @@ class _Load:
             loaded.due_tasks = [(row[0], row[1]) for row in found_tasks]
             self.tasks.update(loaded.due_tasks)
             free.update(execution_id for execution_id, _ in loaded.due_tasks)
-        if plan.bereaved and bereaved:
-            await self._take_bereaved()
-        await self._take_heads(free - self.heads.keys())
+        if plan.orphans and orphans:
+            await self._take_orphans()
+        await self._lock_executions(free - self.execution_rows.keys())
         self.due = await self._with_parents(due)
 
-    async def _take_heads(self, wanted: Iterable[str], *, waiting: bool = False, most: int | None = None) -> int:
+    async def _lock_executions(self, wanted: Iterable[str], *, waiting: bool = False, most: int | None = None) -> int:
         ids = list(wanted)
         if not ids:
             return 0
         found = await self.connection.fetch(_LOCK_WAITING if waiting else _LOCK_FREE, ids, most)
         for row in found:
-            self.heads[row[0]] = row
+            self.execution_rows[row[0]] = row
         return len(found)
 
-    async def _take_bereaved(self) -> None:
+    async def _take_orphans(self) -> None:
         """Parent and child both, or neither."""
-        page = [(row[0], row[1]) for row in await self.connection.fetch(_BEREAVED, self.plan.bereaved)]
+        page = [(row[0], row[1]) for row in await self.connection.fetch(_ORPHANS, self.plan.orphans)]
         wanted = {key for pair in page for key in pair if key is not None}
-        await self._take_heads(wanted - self.heads.keys())
-        again = await self.connection.fetch(_BEREAVED, self.plan.bereaved)
-        self.loaded.bereaved = [
+        await self._lock_executions(wanted - self.execution_rows.keys())
+        again = await self.connection.fetch(_ORPHANS, self.plan.orphans)
+        self.loaded.orphans = [
             (parent, child)
             for parent, child in again
-            if parent in self.heads and (child is None or child in self.heads)
+            if parent in self.execution_rows and (child is None or child in self.execution_rows)
         ]
 
     async def _with_parents(self, due: list[TaskKey]) -> set[TaskKey]:
         """Due timers without those of children whose parents are not to be had now: they may close their execution, and
         a parent hears of that."""
-        heads = self.heads
-        parents = {key[0]: heads[key[0]] for key in due if key[0] in heads}
-        missing = {head[27] for head in parents.values() if head[27] is not None and head[10] is None} - heads.keys()
-        await self._take_heads(missing)
-        out_of_reach = missing - heads.keys()
-        return {key for key in due if key[0] in heads and heads[key[0]][27] not in out_of_reach}
+        execution_rows = self.execution_rows
+        parents = {key[0]: execution_rows[key[0]] for key in due if key[0] in execution_rows}
+        missing = {
+            execution_row[27]
+            for execution_row in parents.values()
+            if execution_row[27] is not None and execution_row[10] is None
+        } - execution_rows.keys()
+        await self._lock_executions(missing)
+        out_of_reach = missing - execution_rows.keys()
+        return {key for key in due if key[0] in execution_rows and execution_rows[key[0]][27] not in out_of_reach}
 
     # --- after the locks ---
 
     async def _load_ready(self) -> None:
-        if not self.heads:
+        if not self.execution_rows:
             return
         executions = self.loaded.executions
-        for execution_id, head in self.heads.items():
-            executions[execution_id] = row_to_bare_head(head)
+        for execution_id, execution_row in self.execution_rows.items():
+            executions[execution_id] = row_to_bare_execution(execution_row)
         claimed = self.claims.ready
         others = [execution_id for execution_id in executions if execution_id not in claimed]
         for execution_id, *ready in await self.connection.fetch(_READY, others) if others else ():

@@ -136,10 +136,10 @@ class MessageLoad:
         """A page for the oldest one of each key: a later one must not overtake it. Keys get equal shares. One that came
         after we chose our topics is left for the next time."""
         held = {lock_of(topic) for topic in self._topics}
-        ours = [delivery for delivery in self._deliveries if lock_of((delivery.org, delivery.key)) in held]
-        share = self.plan.deliveries // len(ours) if ours else 0
-        pages = await self._match([_match_of(delivery, share) for delivery in ours])
-        for delivery, page in zip(ours, pages, strict=True):
+        cached = [delivery for delivery in self._deliveries if lock_of((delivery.org, delivery.key)) in held]
+        share = self.plan.deliveries // len(cached) if cached else 0
+        pages = await self._match([_match_of(delivery, share) for delivery in cached])
+        for delivery, page in zip(cached, pages, strict=True):
             self.loaded.deliveries.append((delivery, page, len(page) >= share))
 
     async def _match(self, matches: list[EventMatch]) -> list[list[int]]:

@@ -26,7 +26,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import asyncpg
 
 from holdfast.errors import SchemaTooNew, StorageBusy, StorageError
-from holdfast.store.postgres.faults import CANCELLED, is_transient, sqlstate
+from holdfast.store.postgres.driver_errors import CANCELLED, is_transient, sqlstate
 
 T = TypeVar("T")
 Connect = Callable[[], AbstractAsyncContextManager[Any]]

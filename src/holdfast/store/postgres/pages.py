@@ -16,15 +16,15 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.model.executions import Execution, State, Status
+from holdfast.model.executions import Execution, State, WorkflowStatus
 from holdfast.store.id_spans import AFTER_ALL_IDS, id_span
-from holdfast.store.looks import ExecutionQuery
-from holdfast.store.postgres.planning import by_keys
+from holdfast.store.postgres.read_session import index_only
 from holdfast.store.postgres.statements import Connection, statement
-from holdfast.store.rows import row_to_head
+from holdfast.store.queries import ExecutionQuery
+from holdfast.store.rows import row_to_execution
 
-_DERIVED: Final = frozenset({Status.PENDING, Status.RUNNING, Status.WAITING})
-_READY_WAYS: Final = {Status.PENDING: "page_of_pending", Status.RUNNING: "page_of_running"}
+_DERIVED: Final = frozenset({WorkflowStatus.PENDING, WorkflowStatus.RUNNING, WorkflowStatus.WAITING})
+_READY_WAYS: Final = {WorkflowStatus.PENDING: "page_of_pending", WorkflowStatus.RUNNING: "page_of_running"}
 _LEFT_TO_SOME: Final = frozenset({"where_status", "where_kind", "where_ready_kind"})
 _SIZE_OF_STATE: Final = statement("executions", "size_of_state")
 _SIZE_OF_KIND: Final = statement("executions", "size_of_kind")
@@ -33,14 +33,14 @@ _ALL_STATES: Final = tuple(state.value for state in State)
 _FEW: Final = 5_000
 
 
-@by_keys
+@index_only
 async def list_executions(connection: Connection, query: ExecutionQuery) -> list[Execution]:
     """One page, newest first."""
     by_tag = False
     if query.metadata and query.workflow_id is None:
         query, by_tag = await _choose(connection, query)
     sql, values = _page(query, by_tag=by_tag)
-    return [row_to_head(row) for row in await connection.fetch(sql, *values)]
+    return [row_to_execution(row) for row in await connection.fetch(sql, *values)]
 
 
 async def _choose(connection: Connection, query: ExecutionQuery) -> tuple[ExecutionQuery, bool]:
@@ -56,7 +56,7 @@ async def _choose(connection: Connection, query: ExecutionQuery) -> tuple[Execut
     query = msgspec.structs.replace(query, metadata=tuple(tag for _, tag in ranked))
     if ranked[0][0] < _FEW or not narrow:
         return query, True
-    if Status.WAITING in derived:
+    if WorkflowStatus.WAITING in derived:
         states = [State.OPEN.value, *states]
     if query.kinds:
         size = await connection.fetchval(_SIZE_OF_KIND, query.org, states, *span, _FEW, query.kinds)
@@ -113,7 +113,7 @@ def _values(query: ExecutionQuery) -> dict[str, Any]:
     }
 
 
-def _places(query: ExecutionQuery) -> tuple[list[str], list[Status]]:
+def _places(query: ExecutionQuery) -> tuple[list[str], list[WorkflowStatus]]:
     """Stored states wanted as they are, and statuses that an OPEN execution has by its ready row."""
     wanted = dict.fromkeys(query.statuses)
     if not wanted:
@@ -143,7 +143,7 @@ def _branches_by_status(query: ExecutionQuery) -> Iterator[str]:
     states, derived = _places(query)
     filters = _filters(query)
     for status in derived:
-        if status is Status.WAITING:
+        if status is WorkflowStatus.WAITING:
             yield from _branches_of_state(query, State.OPEN.value, [*filters, "where_waiting"])
         else:
             yield _branch(_READY_WAYS[status], _filters(query, "where_ready_kind"))

@@ -7,20 +7,29 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from holdfast.model.events import HistoryEvent
-from holdfast.model.executions import OPEN_STATES, DeadLetter, Execution, OutputRow, State, Status, TaskRow, TimerRow
-from holdfast.store.looks import Inconsistency
-from holdfast.store.postgres.planning import by_keys, in_time
+from holdfast.model.executions import (
+    OPEN_STATES,
+    DeadLetter,
+    Execution,
+    OutputRow,
+    State,
+    TaskRow,
+    TimerRow,
+    WorkflowStatus,
+)
+from holdfast.store.postgres.read_session import in_time, index_only
 from holdfast.store.postgres.statements import Connection, statement
+from holdfast.store.queries import Inconsistency
 from holdfast.store.rows import (
     row_to_dead_letter,
     row_to_event,
-    row_to_head,
+    row_to_execution,
     row_to_output,
     row_to_task,
     row_to_timer,
 )
 
-_HEADS = statement("executions", "heads")
+_EXECUTION_ROWS = statement("executions", "by_ids")
 _LAST_EVENTS = statement("events", "last")
 _BY_WORKFLOW_ID = statement("executions", "by_workflow_id")
 _EVENTS = statement("events", "page")
@@ -35,7 +44,7 @@ _TIMERS = statement("timers", "of_execution")
 _DEAD_LETTERS = statement("dead_letters", "of_org")
 _DEAD_LETTERS_OF_EXECUTION = statement("dead_letters", "of_execution")
 _NEXT_DUE = statement("ready", "next_due")
-_NEWS = statement("ready", "news")
+_PENDING_EVENTS = statement("ready", "news")
 _END_OF_PAGE = statement("executions", "end_of_page")
 _INCONSISTENT = statement("executions", "inconsistent")
 # So many executions are checked by one query: a long one would keep the server from clearing away dead rows.
@@ -56,22 +65,22 @@ class NextDue(NamedTuple):
         return min((moment for moment in found if moment is not None), default=None)
 
 
-@by_keys
+@index_only
 async def executions(connection: Connection, ids: Sequence[str]) -> list[tuple[str, str, Execution]]:
-    heads = [row_to_head(row) for row in await connection.fetch(_HEADS, ids)]
-    return [(head.id, head.org, head) for head in heads]
+    execution_rows = [row_to_execution(row) for row in await connection.fetch(_EXECUTION_ROWS, ids)]
+    return [(execution_row.id, execution_row.org, execution_row) for execution_row in execution_rows]
 
 
-@by_keys
+@index_only
 async def last_events(connection: Connection, ids: Sequence[str]) -> list[tuple[str, str, HistoryEvent]]:
     found = await connection.fetch(_LAST_EVENTS, ids)
     return [(execution_id, org, row_to_event(*event)) for execution_id, org, *event in found]
 
 
-@by_keys
+@index_only
 async def execution_by_workflow_id(connection: Connection, org: str, workflow_id: str) -> Execution | None:
     row = await connection.fetchrow(_BY_WORKFLOW_ID, org, workflow_id)
-    return row_to_head(row) if row is not None else None
+    return row_to_execution(row) if row is not None else None
 
 
 async def history(
@@ -90,7 +99,7 @@ async def history(
     return [row_to_event(*row) for row in found]
 
 
-@by_keys
+@index_only
 async def events_of(
     connection: Connection, org: str, ids: Sequence[str], types: Sequence[str]
 ) -> dict[str, list[HistoryEvent]]:
@@ -101,20 +110,20 @@ async def events_of(
 
 
 @in_time
-async def count_executions(connection: Connection, org: str) -> dict[Status, int]:
+async def count_executions(connection: Connection, org: str) -> dict[WorkflowStatus, int]:
     """Statuses that occur."""
     counts: dict[str, int] = dict(await connection.fetch(_COUNT, org))
-    with_ready = counts.get(Status.PENDING, 0) + counts.get(Status.RUNNING, 0)
-    counts[Status.WAITING] = counts.pop(State.OPEN, 0) - with_ready
-    return {Status(status): count for status, count in counts.items() if count}
+    with_ready = counts.get(WorkflowStatus.PENDING, 0) + counts.get(WorkflowStatus.RUNNING, 0)
+    counts[WorkflowStatus.WAITING] = counts.pop(State.OPEN, 0) - with_ready
+    return {WorkflowStatus(status): count for status, count in counts.items() if count}
 
 
-@by_keys
+@index_only
 async def tasks(connection: Connection, org: str, execution_id: str) -> list[TaskRow]:
     return [row_to_task(row) for row in await connection.fetch(_TASKS, org, execution_id)]
 
 
-@by_keys
+@index_only
 async def tasks_of(connection: Connection, org: str, ids: Sequence[str]) -> dict[str, list[TaskRow]]:
     found: dict[str, list[TaskRow]] = {}
     for row in await connection.fetch(_TASKS_OF_EACH, org, list(ids)):
@@ -123,25 +132,25 @@ async def tasks_of(connection: Connection, org: str, ids: Sequence[str]) -> dict
     return found
 
 
-@by_keys
+@index_only
 async def task(connection: Connection, org: str, execution_id: str, task_no: int) -> TaskRow | None:
     row = await connection.fetchrow(_TASK, org, execution_id, task_no)
     return row_to_task(row) if row is not None else None
 
 
-@by_keys
+@index_only
 async def task_output(
     connection: Connection, org: str, execution_id: str, task_no: int, *, after: int, limit: int
 ) -> list[OutputRow]:
     return [row_to_output(row) for row in await connection.fetch(_OUTPUT, org, execution_id, task_no, after, limit)]
 
 
-@by_keys
+@index_only
 async def timers(connection: Connection, org: str, execution_id: str) -> list[TimerRow]:
     return [row_to_timer(row) for row in await connection.fetch(_TIMERS, org, execution_id)]
 
 
-@by_keys
+@index_only
 async def dead_letters(connection: Connection, org: str, execution_id: str | None, limit: int) -> list[DeadLetter]:
     if execution_id is None:
         found = await connection.fetch(_DEAD_LETTERS, org, limit)
@@ -150,17 +159,17 @@ async def dead_letters(connection: Connection, org: str, execution_id: str | Non
     return [row_to_dead_letter(row)[0] for row in found]
 
 
-@by_keys
+@index_only
 async def next_due(connection: Connection, after: int, since: int) -> NextDue:
     return NextDue(*await connection.fetchrow(_NEXT_DUE, after, since))
 
 
-@by_keys
-async def news_for(connection: Connection, worker: str) -> list[tuple[str, int]]:
-    return [(execution_id, last_seq) for execution_id, last_seq in await connection.fetch(_NEWS, worker)]
+@index_only
+async def pending_events_for(connection: Connection, worker: str) -> list[tuple[str, int]]:
+    return [(execution_id, last_seq) for execution_id, last_seq in await connection.fetch(_PENDING_EVENTS, worker)]
 
 
-@by_keys
+@index_only
 async def inconsistencies(connection: Connection, org: str, limit: int) -> list[Inconsistency]:
     """Those with unread events first, then by id."""
     found: list[Inconsistency] = []

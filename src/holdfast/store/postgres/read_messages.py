@@ -20,7 +20,7 @@ from holdfast.store.message_rows import (
     row_to_published,
     row_to_subscription,
 )
-from holdfast.store.postgres.planning import by_keys
+from holdfast.store.postgres.read_session import index_only
 from holdfast.store.postgres.statements import Connection, statement
 from holdfast.store.rows import Row
 
@@ -40,19 +40,19 @@ async def promises(connection: Connection, org: str, execution_id: str) -> list[
     return [row_to_promise(row) for row in await connection.fetch(_PROMISES, org, execution_id)]
 
 
-@by_keys
+@index_only
 async def waits(connection: Connection, org: str, execution_id: str) -> list[SubscriptionRow]:
     return [row_to_subscription(row) for row in await connection.fetch(_WAITS, org, execution_id)]
 
 
-@by_keys
+@index_only
 async def waits_of_key(
     connection: Connection, org: str, kind: SubscriptionKind, key: str, limit: int
 ) -> list[SubscriptionRow]:
     return [row_to_subscription(row) for row in await connection.fetch(_WAITS_OF_KEY, org, str(kind), key, limit)]
 
 
-@by_keys
+@index_only
 async def published(
     connection: Connection, org: str, key: str | None, before: int | None, limit: int
 ) -> list[PublishedRow]:
@@ -61,7 +61,7 @@ async def published(
     return [row_to_published(row) for row in found]
 
 
-@by_keys
+@index_only
 async def dead_events(
     connection: Connection, org: str, key: str | None, before: int | None, limit: int
 ) -> list[DeadEvent]:

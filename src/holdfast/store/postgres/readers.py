@@ -17,7 +17,7 @@ import asyncpg
 
 from holdfast.errors import EngineStopped, HoldfastError, InvalidRequest, StorageBusy
 from holdfast.store.postgres.connections import DRIVER_ERRORS, Database, Unconnected
-from holdfast.store.postgres.faults import CANCELLED, is_transient, sqlstate
+from holdfast.store.postgres.driver_errors import CANCELLED, is_transient, sqlstate
 from holdfast.store.postgres.statements import Connection
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from uuid import uuid4
 from holdfast.errors import ServerNotSupported
 
 _PID: Final = "SELECT pg_backend_pid()"
-_HEARD_S: Final = 3.0
+_NOTIFIED_S: Final = 3.0
 
 
 async def check_sessions(connection: Any, second: AbstractAsyncContextManager[Any], name: str) -> None:
@@ -29,21 +29,21 @@ async def check_sessions(connection: Any, second: AbstractAsyncContextManager[An
     channel = f"holdfast_session_{uuid4().hex}"
     heard = asyncio.Event()
 
-    def hear(*_: object) -> None:
+    def on_notified(*_: object) -> None:
         heard.set()
 
     async with second as telling:
-        await connection.add_listener(channel, hear)
+        await connection.add_listener(channel, on_notified)
         await telling.execute(f"NOTIFY {channel}")
         try:
-            async with asyncio.timeout(_HEARD_S):
+            async with asyncio.timeout(_NOTIFIED_S):
                 await heard.wait()
         except TimeoutError:
             raise ServerNotSupported(
-                f"{name} is behind a transaction pooler, which gives our sessions to others: write hints=off into the "
+                f"{name} is behind a transaction pooler, which gives our sessions to others: write notify=off into the "
                 "URL, or connect to the server itself",
                 path=name,
                 found="transaction pooler",
             ) from None
         finally:
-            await connection.remove_listener(channel, hear)
+            await connection.remove_listener(channel, on_notified)

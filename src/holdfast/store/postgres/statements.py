@@ -71,5 +71,5 @@ def statement(table: str, name: str) -> str:
 
 def columns(rows: Iterable[Row], width: int) -> list[Sequence[Any]]:
     """Rows as arrays, one for each column; empty ones when there are no rows."""
-    turned: list[Sequence[Any]] = list(zip(*rows, strict=True))
-    return turned or [()] * width
+    state_changed: list[Sequence[Any]] = list(zip(*rows, strict=True))
+    return state_changed or [()] * width

@@ -16,10 +16,10 @@ from holdfast.model.executions import (
     DefinitionRow,
     Execution,
     OutputRow,
-    Status,
     TaskRow,
     TimerRow,
     WorkerRow,
+    WorkflowStatus,
 )
 from holdfast.model.keys import ApiKey, AuditRow, Org
 from holdfast.model.messages import (
@@ -33,20 +33,20 @@ from holdfast.model.messages import (
 )
 from holdfast.model.pauses import Pause
 from holdfast.store.closed_pages import ClosedPage
-from holdfast.store.looks import Backlog, ExecutionQuery, Inconsistency, Vitals
-from holdfast.store.postgres import deletions, deployed, keys, pages, pauses, read, read_messages
+from holdfast.store.postgres import definitions, deletions, keys, pages, pauses, read, read_messages
 from holdfast.store.postgres.backlog import backlog
+from holdfast.store.postgres.caller_transaction import Joining
 from holdfast.store.postgres.clocks import DatabaseClock
 from holdfast.store.postgres.connections import Database
-from holdfast.store.postgres.hints import Hints
 from holdfast.store.postgres.histories import Histories
-from holdfast.store.postgres.joining import Joining
 from holdfast.store.postgres.leases import renew
+from holdfast.store.postgres.notifications import Notifications
 from holdfast.store.postgres.readers import QUEUE_S, Coalesced, Reads
 from holdfast.store.postgres.settings import Settings, settings
 from holdfast.store.postgres.statements import Connection
 from holdfast.store.postgres.writer import Writer
 from holdfast.store.protocol import Batch, BatchSource, Clock
+from holdfast.store.queries import Backlog, ExecutionQuery, Inconsistency, Vitals
 
 T = TypeVar("T")
 _log = logging.getLogger("holdfast.store")
@@ -63,14 +63,14 @@ class PostgresStore:
     def __init__(self, url: str, config: StoreConfig, clock: Clock | None = None) -> None:
         self.clock: Clock = clock or DatabaseClock()
         self._database = Database(url, config, self.clock)
-        self._hints = Hints(self._database)
-        self._writer = Writer(self._database, self.clock, self._hints.tell)
-        self._joining = Joining(self._database, self._writer.transactions, self._hints)
+        self._notifications = Notifications(self._database)
+        self._writer = Writer(self._database, self.clock, self._notifications.notify_peers)
+        self._caller_transactions = Joining(self._database, self._writer.transactions, self._notifications)
         self._open: _Open | None = None
 
     @property
-    def in_company(self) -> bool:
-        return self._hints.in_company
+    def has_peers(self) -> bool:
+        return self._notifications.has_peers
 
     async def open(self, source: BatchSource) -> None:
         async with AsyncExitStack() as undo:
@@ -80,18 +80,18 @@ class PostgresStore:
             undo.push_async_callback(reads.stop)
             own = Reads(self._database, await self._database.open_pool(1))
             undo.push_async_callback(own.stop)
-            undo.push_async_callback(self._hints.stop)
-            await self._hints.start()
+            undo.push_async_callback(self._notifications.stop)
+            await self._notifications.start()
             common = await own.run(settings)
             self._open = _Open(reads, own, common)
-            self._joining.start(own, common.identity)
+            self._caller_transactions.start(own, common.identity)
             undo.pop_all()
 
     async def close(self) -> None:
         opened, self._open = self._open, None
-        await self._joining.stop()
+        await self._caller_transactions.stop()
         await self._writer.stop()
-        await self._hints.stop()
+        await self._notifications.stop()
         if opened is not None:
             await opened.own.stop()
             await opened.reads.stop()
@@ -101,7 +101,7 @@ class PostgresStore:
 
     def run_on(self, connection: Any, batch: Batch) -> Awaitable[None] | None:
         _ = self._opened
-        return self._joining.run_on(connection, batch)
+        return self._caller_transactions.run_on(connection, batch)
 
     def renew(self, worker: str, lease_s: float) -> bool:
         """On a connection and a loop for this moment: the writer's own may be blocked by what runs beside it."""
@@ -140,7 +140,7 @@ class PostgresStore:
     async def list_executions(self, query: ExecutionQuery) -> list[Execution]:
         return await self._read(lambda connection: pages.list_executions(connection, query))
 
-    async def count_executions(self, org: str) -> dict[Status, int]:
+    async def count_executions(self, org: str) -> dict[WorkflowStatus, int]:
         return await self._read(lambda connection: read.count_executions(connection, org))
 
     async def tasks(self, org: str, execution_id: str) -> list[TaskRow]:
@@ -206,10 +206,10 @@ class PostgresStore:
         return await self._read(lambda connection: keys.audit(connection, org, before, limit))
 
     async def definitions(self, org: str, limit: int) -> list[DefinitionRow]:
-        return await self._read(lambda connection: deployed.definitions(connection, org, limit))
+        return await self._read(lambda connection: definitions.definitions(connection, org, limit))
 
     async def workers(self, org: str, limit: int) -> list[WorkerRow]:
-        return await self._read(lambda connection: deployed.workers(connection, org, limit))
+        return await self._read(lambda connection: definitions.workers(connection, org, limit))
 
     async def deletions(self) -> list[tuple[str, int]]:
         return await self._read(deletions.deletions)
@@ -227,16 +227,16 @@ class PostgresStore:
         return await self._read_own(pauses.pauses)
 
     async def next_due_at(self, after: int) -> int | None:
-        floor = self._writer.transactions.floor
-        return await self._read_own(lambda connection: floor.next_due_at(connection, after, self.clock()))
+        due_cursor = self._writer.transactions.due_cursor
+        return await self._read_own(lambda connection: due_cursor.next_due_at(connection, after, self.clock()))
 
     @property
     def due_from(self) -> int:
         """Where passes over due work begin; 0 unless there are dead rows in front."""
-        return self._writer.transactions.floor.at
+        return self._writer.transactions.due_cursor.at
 
-    async def news_for(self, worker: str) -> list[tuple[str, int]]:
-        return await self._read_own(lambda connection: read.news_for(connection, worker))
+    async def pending_events_for(self, worker: str) -> list[tuple[str, int]]:
+        return await self._read_own(lambda connection: read.pending_events_for(connection, worker))
 
     async def backlog(self, now: int, most: int) -> Backlog:
         return await self._read(lambda connection: backlog(connection, now, most))
@@ -245,7 +245,7 @@ class PostgresStore:
         return Vitals(
             readers=self._database.config.readers,
             reads=self._open.reads.running if self._open is not None else 0,
-            hints_healthy=self._hints.healthy if self._hints.enabled else None,
+            notifications_healthy=self._notifications.healthy if self._notifications.enabled else None,
         )
 
     async def inconsistencies(self, org: str, limit: int) -> list[Inconsistency]:
@@ -253,10 +253,10 @@ class PostgresStore:
 
     async def changed_elsewhere(self) -> bool:
         _ = self._opened
-        return self._hints.take_changed()
+        return self._notifications.take_changed()
 
-    async def until_changed(self, patience_s: float) -> None:
-        await self._hints.wait(patience_s)
+    async def until_changed(self, wait_s: float) -> None:
+        await self._notifications.wait(wait_s)
 
     @property
     def _opened(self) -> _Open:

@@ -7,7 +7,7 @@ in for a while) is tried again, the whole batch from a fresh load. Each member's
 where it had to wait for others first: those whose time is over fail, and the rest goes on without them. A server that
 does not answer at all changes nothing about that: what it may still commit is left in doubt (`doubts.py`), everything
 else is given up. A lock that somebody else holds for long must not stop everybody: whoever wants it is found by
-splitting the batch, and set aside (`aside.py`).
+splitting the batch, and set aside (`lock_waiters.py`).
 """
 
 from __future__ import annotations
@@ -20,18 +20,25 @@ from random import uniform
 from typing import Any, Final, Protocol
 
 from holdfast.errors import HoldfastError, OutcomeUnknown, StorageBusy, StorageError
-from holdfast.store.fronts import Fronts
+from holdfast.store.claim_cursors import ClaimCursors
 from holdfast.store.postgres.arrays import Packing
-from holdfast.store.postgres.aside import Aside
 from holdfast.store.postgres.clocks import DatabaseClock
+from holdfast.store.postgres.commit_markers import ELSEWHERE, CommitMarkers
 from holdfast.store.postgres.connections import CLOSE_S, DRIVER_ERRORS, Database, Unconnected, close_quietly
-from holdfast.store.postgres.doubts import Doubt
-from holdfast.store.postgres.faults import is_connection_lost, is_lost_commit, is_transient, reason, sqlstate, translate
-from holdfast.store.postgres.floors import Floor
+from holdfast.store.postgres.driver_errors import (
+    is_connection_lost,
+    is_lost_commit,
+    is_transient,
+    reason,
+    sqlstate,
+    translate,
+)
+from holdfast.store.postgres.due_cursor import DueCursor
+from holdfast.store.postgres.failover import FailoverDetector
+from holdfast.store.postgres.in_doubt import InDoubtCommit
 from holdfast.store.postgres.load import Raced, load
-from holdfast.store.postgres.marks import ELSEWHERE, Marks
+from holdfast.store.postgres.lock_waiters import LockWaiters
 from holdfast.store.postgres.statements import Connection
-from holdfast.store.postgres.timelines import Timelines
 from holdfast.store.postgres.write import Seen, write
 from holdfast.store.postgres.writing import Piece
 from holdfast.store.protocol import Batch, Changes, Clock
@@ -49,7 +56,7 @@ _SETTINGS: Final = {
 }
 _BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 # When somebody is known to hold a lock for long, and when only those are tried who want it.
-_WARY: Final = "; SET LOCAL lock_timeout = 30"
+_CAREFUL: Final = "; SET LOCAL lock_timeout = 30"
 _BRIEF: Final = "; SET LOCAL lock_timeout = 5"
 _BLOCKED_AT_ONCE: Final = 5
 _ASK_AT_LEAST_S: Final = 5.0
@@ -58,22 +65,22 @@ _TRY_AT_LEAST_S: Final = 1.0
 _CONNECT_AT_LEAST_S: Final = 2.0
 # How long a server may be silent, from BEGIN to the last row or from COMMIT on, however late it is.
 _ANSWER_AT_LEAST_S: Final = 2.0
-_LEAVE_S: Final = 0.5
+_CLOSE_S: Final = 0.5
 _NEARLY: Final = 1 / 30
 _FIRST_PAUSE_S: Final = 0.005
 _LONGEST_PAUSE_S: Final = 1.0
 _LOCK_NOT_AVAILABLE: Final = "55P03"
 
 
-class Meanwhile(Protocol):
+class WriterIdle(Protocol):
     def __call__(self, *, writing: bool) -> None: ...
 
 
-def _nothing_meanwhile(*, writing: bool) -> None:
+def _ignore_idle(*, writing: bool) -> None:
     """Nobody has anything else to do."""
 
 
-def _nobody_waits(before: float, error: Exception) -> None:
+def _ignore_late(before: float, error: Exception) -> None:
     """Nobody waits for this writer."""
 
 
@@ -88,21 +95,21 @@ class Transactions:
         self._database = database
         self._clock = clock
         self._connection: Any = None
-        self._marks = Marks()
-        self._timelines = Timelines()
-        self._aside = Aside()
-        self._fronts = Fronts()
-        self.floor = Floor()
+        self._commit_markers = CommitMarkers()
+        self._failover = FailoverDetector()
+        self._lock_waiters = LockWaiters()
+        self._claim_cursors = ClaimCursors()
+        self.due_cursor = DueCursor()
         self.stopping = False
-        self.meanwhile: Meanwhile = _nothing_meanwhile
-        self.went_back: Callable[[], None] = _nothing_to_do
-        self.refuse_late: Callable[[float, Exception], None] = _nobody_waits
-        patience_ms = int(database.config.statement_timeout_s * 1000)
-        settings = {**_SETTINGS, "statement_timeout": str(patience_ms)}
+        self.writer_idle: WriterIdle = _ignore_idle
+        self.data_loss_detected: Callable[[], None] = _nothing_to_do
+        self.refuse_late: Callable[[float, Exception], None] = _ignore_late
+        wait_ms = int(database.config.statement_timeout_s * 1000)
+        settings = {**_SETTINGS, "statement_timeout": str(wait_ms)}
         # Behind a pooler a session is a transaction.
         self._session = "; ".join(f"SET {name} = {value}" for name, value in settings.items())
         local = "".join(f"; SET LOCAL {name} = {value}" for name, value in settings.items())
-        self._begin = _BEGIN if database.hints else _BEGIN + local
+        self._begin = _BEGIN if database.notify else _BEGIN + local
 
     async def connect(self) -> Any:
         """Opened when needed: a connection that was lost has been thrown away. Where the new one leads is asked here
@@ -110,10 +117,10 @@ class Transactions:
         if self._connection is None:
             connection = await self._database.connect_writer()
             try:
-                if self._database.hints:
+                if self._database.notify:
                     await connection.execute(self._session)
-                past = await self._timelines.ask(connection)
-                lost = await self._marks.met(connection)  # the last: what it finds out it says once
+                past = await self._failover.ask(connection)
+                lost = await self._commit_markers.met(connection)  # the last: what it finds out it says once
             except DRIVER_ERRORS as error:
                 await close_quietly(connection)
                 raise self._database.explain(error) from error
@@ -121,8 +128,8 @@ class Transactions:
                 await close_quietly(connection)
                 raise
             self._connection = connection
-            if self._remembers_too_much(lost, moved=self._timelines.moved_to(past)):
-                _tell(self.went_back)
+            if self._remembers_too_much(lost, moved=self._failover.moved_to(past)):
+                _notify(self.data_loss_detected)
         return self._connection
 
     def _remembers_too_much(self, lost: int, *, moved: bool) -> bool:
@@ -149,39 +156,39 @@ class Transactions:
         set aside: true if anything was written that other nodes should hear of."""
         at_least_s = min(_TRY_AT_LEAST_S, self._database.config.busy_deadline_s)
         give_up_at = max(self._deadline(batch), asyncio.get_running_loop().time() + at_least_s)
-        return await self._run(batch, give_up_at, _WARY if self._aside else "")
+        return await self._run(batch, give_up_at, _CAREFUL if self._lock_waiters else "")
 
     @property
     def again_at(self) -> float | None:
         """When to call `run_again`, by the loop's clock."""
-        return self._aside.next_at if self._aside else None
+        return self._lock_waiters.next_at if self._lock_waiters else None
 
     async def run_again(self) -> bool:
         """Those that were set aside, if it is time: true if anything was written. Few who are still blocked are enough
         to leave the others for the next time."""
         loop = asyncio.get_running_loop()
-        if not self._aside or loop.time() < self._aside.next_at:
+        if not self._lock_waiters or loop.time() < self._lock_waiters.next_at:
             return False
-        blocked, written, before = 0, False, len(self._aside)
+        blocked, written, before = 0, False, len(self._lock_waiters)
         for _ in range(before):
-            count = len(self._aside)
-            waiting = self._aside.take()
+            count = len(self._lock_waiters)
+            waiting = self._lock_waiters.take()
             written |= await self._run(waiting.batch, waiting.give_up_at, _BRIEF)
-            blocked += len(self._aside) == count
+            blocked += len(self._lock_waiters) == count
             if blocked >= _BLOCKED_AT_ONCE:
                 break
-        self._aside.end_pass(loop.time(), moved=len(self._aside) < before)
+        self._lock_waiters.end_pass(loop.time(), moved=len(self._lock_waiters) < before)
         return written
 
     def give_up(self) -> None:
         """Nobody will call `run_again` any more."""
-        while self._aside:
+        while self._lock_waiters:
             busy = StorageBusy(
                 f"{self._database.name} was closed while somebody else held what this call needs; nothing of it was "
                 "written: repeat it",
                 path=self._database.name,
             )
-            _tell(self._aside.take().batch.failed, busy)
+            _notify(self._lock_waiters.take().batch.failed, busy)
 
     def _deadline(self, batch: Batch) -> float:
         return batch.waiting_since + self._database.config.busy_deadline_s
@@ -208,14 +215,14 @@ class Transactions:
                 await self.close()
                 raise
             else:
-                _tell(batch.committed)
+                _notify(batch.committed)
                 return written
 
     async def end(self) -> None:
         """In peace: nobody will ask what became of the last transaction."""
         if self._connection is not None:
             with suppress(Exception):
-                await self._marks.clear(self._connection)
+                await self._commit_markers.clear(self._connection)
         await self.close()
 
     async def close(self, timeout_s: float = CLOSE_S) -> None:
@@ -231,28 +238,28 @@ class Transactions:
             await connection.execute(self._begin + settings)
             now = await self.now(connection)
             packing = Packing(connection)
-            self.meanwhile(writing=False)
-            loaded = await load(packing, batch.plan(), now, self._fronts, self.floor.at)
+            self.writer_idle(writing=False)
+            loaded = await load(packing, batch.plan(), now, self._claim_cursors, self.due_cursor.at)
             seen = Seen(loaded)
             changes = batch.decide(loaded)
             if changes == _NOTHING:
                 # Nothing to write, nothing to make durable: locks that found nothing to do need no commit on disk.
                 await connection.execute("ROLLBACK")
                 return False
-            number, mark = self._marks.next(now, None if self._database.hints else self._timelines.timeline)
-            self.meanwhile(writing=True)
+            number, mark = self._commit_markers.next(now, None if self._database.notify else self._failover.timeline)
+            self.writer_idle(writing=True)
             await self._write(packing, changes, seen, now, mark)
         await self._commit(connection, number, batch, give_up_at)
-        self._fronts.wrote(changes)
-        self.floor.wrote(changes)
+        self._claim_cursors.wrote(changes)
+        self.due_cursor.wrote(changes)
         # That a worker lives is no news for other nodes: they look when its lease is over.
         return changes != Changes(workers=changes.workers)
 
-    async def _connected(self, patience_s: float) -> Any:
+    async def _connected(self, wait_s: float) -> Any:
         if self._connection is not None:
             return self._connection
         try:
-            async with asyncio.timeout(max(patience_s, _CONNECT_AT_LEAST_S)):
+            async with asyncio.timeout(max(wait_s, _CONNECT_AT_LEAST_S)):
                 return await self.connect()
         except (HoldfastError, TimeoutError) as error:
             raise Unconnected(error) from error
@@ -272,7 +279,7 @@ class Transactions:
     async def _commit(self, connection: Any, number: int, batch: Batch, give_up_at: float) -> None:
         # Callers may give up on a COMMIT, the writer may not: one that waits for its standby would stand without it.
         at = max(give_up_at, asyncio.get_running_loop().time() + _ANSWER_AT_LEAST_S)
-        with Doubt(at, lambda doubt: self._doubted(batch, doubt)) as doubt:
+        with InDoubtCommit(at, lambda in_doubt: self._in_doubt(batch, in_doubt)) as in_doubt:
             try:
                 await connection.execute("COMMIT")
             except Exception as error:
@@ -280,42 +287,42 @@ class Transactions:
                     raise
                 self._connection = None
                 connection.terminate()
-                if not await self._stands(number, give_up_at, doubt):
+                if not await self._stands(number, give_up_at, in_doubt):
                     raise
-        self._marks.stands_now(number)
+        self._commit_markers.stands_now(number)
 
-    def _doubted(self, batch: Batch, doubt: Doubt) -> None:
+    def _in_doubt(self, batch: Batch, in_doubt: InDoubtCommit) -> None:
         """Those who can't wait for a COMMIT any longer are told that it is not known; those behind it, who were not
         begun, that the database is busy."""
         name = self._database.name
-        if not doubt.told:
+        if not in_doubt.notified:
             _log.warning("%s does not say whether it has committed: asking until it answers", name)
-            _tell(batch.doubted, self._unknown(doubt.why))
+            _notify(batch.commit_in_doubt, self._unknown(in_doubt.why))
         busy = StorageBusy(
-            f"{name} did not say before the deadline what became of the call before this one ({doubt.why}); nothing of "
+            f"{name} did not say before the deadline what became of the call before this one ({in_doubt.why}); nothing of "
             "this one was written: try again",
             path=name,
         )
         before = asyncio.get_running_loop().time() - self._database.config.busy_deadline_s
-        _tell(self.refuse_late, before, busy)
+        _notify(self.refuse_late, before, busy)
 
-    async def _stands(self, number: int, give_up_at: float, doubt: Doubt) -> bool:
+    async def _stands(self, number: int, give_up_at: float, in_doubt: InDoubtCommit) -> bool:
         """Whether the commit stands: asked until somebody answers, since nothing can go on before."""
         pauses = _Pauses()
         while True:
             try:
                 return await self._ask(number, give_up_at - asyncio.get_running_loop().time())
             except Exception as error:
-                doubt.why = reason(error)
-                if doubt.told and self.stopping:
-                    raise self._unknown(doubt.why) from error
+                in_doubt.why = reason(error)
+                if in_doubt.notified and self.stopping:
+                    raise self._unknown(in_doubt.why) from error
                 await pauses.after_fault(error)
 
-    async def _ask(self, number: int, patience_s: float) -> bool:
-        async with asyncio.timeout(max(patience_s, _ASK_AT_LEAST_S)):
+    async def _ask(self, number: int, wait_s: float) -> bool:
+        async with asyncio.timeout(max(wait_s, _ASK_AT_LEAST_S)):
             connection = await self._database.connect_writer()
             try:
-                return await self._marks.stands(connection, number)
+                return await self._commit_markers.stands(connection, number)
             finally:
                 await close_quietly(connection)
 
@@ -332,19 +339,19 @@ class Transactions:
         cause = error.error if isinstance(error, Unconnected) else error
         known = cause if isinstance(cause, StorageError) else translate(cause, self._database.name)
         blocked = sqlstate(error) == _LOCK_NOT_AVAILABLE
-        guilty = known is None or blocked
-        members = batch.split() if guilty or _is_worth_repeating(error) else ()
+        offender = known is None or blocked
+        members = batch.split() if offender or _is_worth_repeating(error) else ()
         if len(members) > 1:
-            return any([await self._settle_part(part, error, settings, guilty=guilty) for part in members])
+            return any([await self._settle_part(part, error, settings, offender=offender) for part in members])
         if blocked and not self._is_late(batch):
-            self._aside.add(batch, self._deadline(batch))
+            self._lock_waiters.add(batch, self._deadline(batch))
         else:
-            _tell(batch.failed, known if known is not None else cause)
+            _notify(batch.failed, known if known is not None else cause)
         return False
 
-    async def _settle_part(self, part: Batch, error: Exception, settings: str, *, guilty: bool) -> bool:
-        if guilty:
-            return await self._run(part, self._deadline(part), _WARY)
+    async def _settle_part(self, part: Batch, error: Exception, settings: str, *, offender: bool) -> bool:
+        if offender:
+            return await self._run(part, self._deadline(part), _CAREFUL)
         # Those who came at nearly the same time are not worth an attempt of their own.
         if self._is_late(part, self._database.config.busy_deadline_s * _NEARLY):
             return await self._settle(part, error, settings)
@@ -358,7 +365,7 @@ class Transactions:
         if connection is None:
             return
         if error is not None and is_connection_lost(error):
-            await self.close(_LEAVE_S)
+            await self.close(_CLOSE_S)
             return
         try:
             if connection.is_in_transaction():
@@ -399,7 +406,7 @@ def _is_worth_repeating(error: BaseException) -> bool:
     return is_transient(cause) and sqlstate(cause) != _LOCK_NOT_AVAILABLE
 
 
-def _tell(listener: Callable[..., None], *arguments: object) -> None:
+def _notify(listener: Callable[..., None], *arguments: object) -> None:
     """A listener that fails must not keep the others from hearing how their batch ended."""
     try:
         listener(*arguments)

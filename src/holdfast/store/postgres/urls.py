@@ -19,7 +19,7 @@ from holdfast.store.urls import kind_of
 
 _SSL_MODES: Final = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 _CHOICES: Final = {
-    "hints": ("on", "off"),
+    "notify": ("on", "off"),
     "sslmode": _SSL_MODES,
     "sslnegotiation": ("postgres", "direct"),
     "target_session_attrs": ("any", "primary", "read-write"),
@@ -37,9 +37,9 @@ _INSTEAD: Final = {
     "connect_timeout": "set StoreConfig.connect_timeout_s",
     "command_timeout": "set StoreConfig.statement_timeout_s",
     "statement_timeout": "set StoreConfig.statement_timeout_s",
-    "statement_cache_size": "behind a transaction pooler, write hints=off",
-    "prepared_statement_cache_size": "behind a transaction pooler, write hints=off",
-    "pgbouncer": "behind a transaction pooler, write hints=off",
+    "statement_cache_size": "behind a transaction pooler, write notify=off",
+    "prepared_statement_cache_size": "behind a transaction pooler, write notify=off",
+    "pgbouncer": "behind a transaction pooler, write notify=off",
     "ssl": "write sslmode=require or another mode",
     "schema": "write search_path=NAME",
     "currentSchema": "write search_path=NAME",
@@ -49,7 +49,7 @@ _INSTEAD: Final = {
     "pool_size": "set StoreConfig.readers",
 }
 # Of the options, those that a URL needs to lead to the same tables, and that are no secret of anybody's.
-_SHOWN: Final = ("host", "port", "dbname", "database", "search_path", "sslmode", "hints")
+_SHOWN: Final = ("host", "port", "dbname", "database", "search_path", "sslmode", "notify")
 _PORT: Final = re.compile(r"[0-9]{1,5}")
 _OPTION: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
@@ -62,7 +62,7 @@ class Place:
     name: str
     shown_url: str
     dsn: str = field(repr=False)
-    hints: bool = True
+    notify: bool = True
     application_name: str | None = "holdfast"
     target_session_attrs: str | None = None
 
@@ -77,7 +77,7 @@ def parse(url: str) -> Place:
     places = [_shown(host, port) for host, port in _hosts(hosts, options)]
     shown = ",".join(places) if places else os.environ.get("PGHOST") or "the local server"
     kept = {name: value for name, value in options.items() if name in _SHOWN}
-    hints = options.pop("hints", "on") == "on"
+    notify = options.pop("notify", "on") == "on"
     attributes = None
     if len(places) > 1 and options.get("target_session_attrs", "any") == "any":
         # Of several hosts the one that can be written: after a failover that is another one than before.
@@ -86,7 +86,7 @@ def parse(url: str) -> Place:
         name=f"{shown}/{database}",
         shown_url=_url(scheme, hosts, path, kept),
         dsn=_url(scheme, netloc, path, options),
-        hints=hints,
+        notify=notify,
         application_name=None if "application_name" in options else "holdfast",
         target_session_attrs=attributes,
     )

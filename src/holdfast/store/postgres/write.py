@@ -22,18 +22,18 @@ from holdfast.store.protocol import Changes, Loaded
 from holdfast.store.rows import (
     Row,
     event_to_row,
-    head_to_row,
+    execution_to_row,
     output_to_row,
     progress_to_row,
     ready_to_row,
     request_to_row,
+    state_to_row,
     task_to_row,
-    turn_to_row,
 )
 
 _INSERT_EXECUTIONS = statement("executions", "insert")
 _UPDATE_EXECUTIONS = statement("executions", "update")
-_GO_ON = statement("executions", "go_on")
+_ADVANCE = statement("executions", "advance")
 _UPSERT_READY = statement("ready", "upsert")
 _DELETE_READY = statement("ready", "delete")
 _INSERT_EVENTS = statement("events", "insert")
@@ -56,7 +56,7 @@ _INSERT_METADATA = statement("metadata", "insert")
 _DELETE_METADATA = statement("metadata", "delete")
 _INSERT_DEAD_LETTERS = statement("dead_letters", "insert")
 _SETTLE_DEAD_LETTERS = statement("dead_letters", "settle")
-_BURY = statement("dead_letters", "bury")
+_DEAD_LETTER = statement("dead_letters", "dead_letter")
 
 
 class Seen:
@@ -121,12 +121,12 @@ def _first_two(row: Row) -> Row:
 
 def _write_executions(writing: Writing, changes: Changes) -> None:
     new = {execution.id for execution in changes.new_executions}
-    writing.rows(_INSERT_EXECUTIONS, [head_to_row(e) for e in changes.new_executions])
+    writing.rows(_INSERT_EXECUTIONS, [execution_to_row(e) for e in changes.new_executions])
     changed = changes.changed_executions
-    turned = [turn_to_row(changed[key]) for key in changes.turned if key in changed and key not in new]
-    gone_on = [progress_to_row(e) for key, e in changed.items() if key not in changes.turned and key not in new]
-    writing.rows(_UPDATE_EXECUTIONS, turned)
-    writing.rows(_GO_ON, gone_on)
+    state_changed = [state_to_row(changed[key]) for key in changes.state_changed if key in changed and key not in new]
+    advanced = [progress_to_row(e) for key, e in changed.items() if key not in changes.state_changed and key not in new]
+    writing.rows(_UPDATE_EXECUTIONS, state_changed)
+    writing.rows(_ADVANCE, advanced)
     writing.keys(_DELETE_METADATA, list(changes.metadata))
     tagged = [*(execution for execution in changes.new_executions if execution.metadata), *changes.metadata.values()]
     tags = [(e.org, key, value, e.id) for e in tagged for key, value in (e.metadata or {}).items()]
@@ -195,5 +195,5 @@ def _write_rare(writing: Writing, changes: Changes, now: int) -> None:
     dead = [(letter.execution_id, letter.seq, letter.org, letter.reason, letter.at) for letter in changes.dead_letters]
     writing.rows(_INSERT_DEAD_LETTERS, dead)
     writing.rows(_SETTLE_DEAD_LETTERS, changes.settled_letters, after=bool(dead))
-    for execution_id, seq, reason in changes.bury:
-        writing.add((_BURY, (reason, now, execution_id, seq)), after=True)
+    for execution_id, seq, reason in changes.dead_letter:
+        writing.add((_DEAD_LETTER, (reason, now, execution_id, seq)), after=True)

@@ -34,8 +34,8 @@ class Writer:
         self._owner = threading.get_ident()
         self._work = asyncio.Event()
         self._stopping = self.transactions.stopping = False
-        self.transactions.meanwhile = source.meanwhile
-        self.transactions.went_back = source.went_back
+        self.transactions.writer_idle = source.writer_idle
+        self.transactions.data_loss_detected = source.data_loss_detected
         self.transactions.refuse_late = source.refuse_late
         await self.transactions.connect()
         self._task = self._loop.create_task(self._write_until_stopped(source), name="holdfast-writer")

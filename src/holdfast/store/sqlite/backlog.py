@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from holdfast.store.looks import Backlog, QueueDepth
+from holdfast.store.queries import Backlog, QueueDepth
 from holdfast.store.sqlite.statements import statement
 
 _TURNS = statement("ready", "backlog")

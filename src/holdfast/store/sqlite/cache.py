@@ -58,10 +58,10 @@ class Cache:
         self._absorb_executions(changes)
         self._absorb_tasks(changes)
         self.workflow_keys.update(changes.workflow_keys)
-        for head in changes.removed.values():
-            self.executions.pop(head.id, None)
-            if self.workflow_keys.get((head.org, head.workflow_id)) == head.id:
-                del self.workflow_keys[head.org, head.workflow_id]
+        for execution_row in changes.removed.values():
+            self.executions.pop(execution_row.id, None)
+            if self.workflow_keys.get((execution_row.org, execution_row.workflow_id)) == execution_row.id:
+                del self.workflow_keys[execution_row.org, execution_row.workflow_id]
         for definition in changes.definitions:
             self.definitions.pop((definition.org, definition.kind), None)
         self.workers.update(changes.workers)

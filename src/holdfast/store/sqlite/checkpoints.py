@@ -19,7 +19,7 @@ from holdfast.store.sqlite.connections import Database, begin
 _log = logging.getLogger("holdfast.store")
 
 IDLE_S: Final = 1.0
-_PATIENCE_S: Final = 0.25
+_WAIT_S: Final = 0.25
 _WARNING_FACTOR: Final = 8
 
 
@@ -49,7 +49,7 @@ class Checkpoints:
         """Write back as much as readers allow. What fails or stays is tried again in a second at the earliest."""
         self._not_before = time.monotonic() + IDLE_S
         try:
-            begin(writer, time.monotonic() + _PATIENCE_S)
+            begin(writer, time.monotonic() + _WAIT_S)
             try:
                 self.pending = not self._copy()
             finally:

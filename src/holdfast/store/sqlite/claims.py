@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from holdfast.store.fronts import Fronts, Lane, Line
+from holdfast.store.claim_cursors import ClaimCursor, ClaimCursors, ClaimScope
 from holdfast.store.protocol import Loaded, TaskClaim, TaskKey, TurnClaim
 from holdfast.store.sqlite.statements import Rows, rows
 
@@ -26,23 +26,23 @@ class _Statements(NamedTuple):
     """Those of a table: they take what may be taken, org, queue, where to begin, now, and more."""
 
     from_the_beginning: Rows
-    in_lane: Rows
-    front: Rows
+    from_cursor: Rows
+    known: Rows
 
 
 _OF: Final = {
-    "turns": _Statements(rows("ready", "claimable"), rows("ready", "in_lane"), rows("ready", "front")),
-    "tasks": _Statements(rows("tasks", "claimable"), rows("tasks", "in_lane"), rows("tasks", "front")),
+    "turns": _Statements(rows("ready", "claimable"), rows("ready", "from_cursor"), rows("ready", "oldest_live")),
+    "tasks": _Statements(rows("tasks", "claimable"), rows("tasks", "from_cursor"), rows("tasks", "oldest_live")),
 }
 
 
 class Claims:
-    """The claims of one load. `fronts` are what earlier ones have learned."""
+    """The claims of one load. `claim_cursors` are what earlier ones have learned."""
 
-    def __init__(self, connection: sqlite3.Connection, loaded: Loaded, fronts: Fronts) -> None:
+    def __init__(self, connection: sqlite3.Connection, loaded: Loaded, claim_cursors: ClaimCursors) -> None:
         self._connection = connection
         self._loaded = loaded
-        self._fronts = fronts
+        self._claim_cursors = claim_cursors
 
     def turns(self, claims: Iterable[TurnClaim]) -> set[str]:
         """The executions that are given to somebody."""
@@ -66,20 +66,22 @@ class Claims:
     def _turns(self, claim: TurnClaim, limit: int) -> list[str]:
         if not claim.builds or claim.limit <= 0:
             return []
-        line = Line("turns", claim.org, tuple(dict.fromkeys(claim.queues)), tuple(zip(*claim.builds, strict=True)))
+        scope = ClaimScope(
+            "turns", claim.org, tuple(dict.fromkeys(claim.queues)), tuple(zip(*claim.builds, strict=True))
+        )
         builds = [(*key, build) for key, build in claim.builds.items()]
-        leave, now = claim.leave, self._loaded.now
-        long = (_NO_LIMIT, now) if leave is None else (leave.long_from, now - leave.for_us)
-        found = self._waiting(line, builds, claim.suspect_from, *long, True, limit)
-        if leave is not None and len(found) < limit:
-            fresh = self._waiting(line, builds, claim.suspect_from, *long, False, _MOST_FRESH)
-            ours = [row for row in fresh if leave.is_ours(row[2])]
-            self._loaded.turns_left |= len(ours) < len(fresh)
-            found += ours
+        sticky, now = claim.sticky, self._loaded.now
+        long = (_NO_LIMIT, now) if sticky is None else (sticky.min_events, now - sticky.sticky_us)
+        found = self._waiting(scope, builds, claim.suspect_from, *long, True, limit)
+        if sticky is not None and len(found) < limit:
+            fresh = self._waiting(scope, builds, claim.suspect_from, *long, False, _MOST_FRESH)
+            cached = [row for row in fresh if sticky.is_cached(row[2])]
+            self._loaded.turns_left |= len(cached) < len(fresh)
+            found += cached
         if claim.suspects:
             sql, suspects = _SUSPECTS.sql(len(builds)), []
-            for queue in line.queues:
-                values = (*_flat(builds), line.org, queue, now, claim.suspect_from, claim.suspects)
+            for queue in scope.queues:
+                values = (*_flat(builds), scope.org, queue, now, claim.suspect_from, claim.suspects)
                 suspects += self._connection.execute(sql, values).fetchall()
             found += sorted(suspects, key=_claiming_order)[: claim.suspects]
         return [row[2] for row in sorted(found, key=_claiming_order)]
@@ -87,46 +89,46 @@ class Claims:
     def _tasks(self, claim: TaskClaim, limit: int) -> list[TaskKey]:
         if not claim.kinds or claim.limit <= 0:
             return []
-        line = Line("tasks", claim.org, tuple(dict.fromkeys(claim.queues)), (tuple(claim.kinds),))
-        found = self._waiting(line, [(kind,) for kind in claim.kinds], limit)
+        scope = ClaimScope("tasks", claim.org, tuple(dict.fromkeys(claim.queues)), (tuple(claim.kinds),))
+        found = self._waiting(scope, [(kind,) for kind in claim.kinds], limit)
         return [(row[2], row[3]) for row in sorted(found, key=_claiming_order)]
 
-    def _waiting(self, line: Line, known: Sequence[Sequence[str]], *more: Any) -> list[Any]:
+    def _waiting(self, scope: ClaimScope, known: Sequence[Sequence[str]], *more: Any) -> list[Any]:
         """The first of each queue, or of each lane, in no order."""
-        statements, now, found = _OF[line.what], self._loaded.now, []
-        if lanes := self._lanes(line):
-            sql = statements.in_lane.sql(len(known))
-            for lane in lanes:
-                found += self._connection.execute(sql, (*_flat(known), line.org, *lane, now, *more)).fetchall()
+        statements, now, found = _OF[scope.what], self._loaded.now, []
+        if cursors := self._cursors(scope):
+            sql = statements.from_cursor.sql(len(known))
+            for cursor in cursors:
+                found += self._connection.execute(sql, (*_flat(known), scope.org, *cursor, now, *more)).fetchall()
             if len(found) < more[-1]:  # something may have been passed by
-                at, before = self._fronts.until_at(line), self._loaded.claim_again_at
+                at, before = self._claim_cursors.until_at(scope), self._loaded.claim_again_at
                 self._loaded.claim_again_at = at if before is None else min(at, before)
             return found
         began = time.perf_counter()
         sql = statements.from_the_beginning.sql(len(known))
-        for queue in line.queues:
-            found += self._connection.execute(sql, (*_flat(known), line.org, queue, now, *more)).fetchall()
-        if self._fronts.should_look(line, time.perf_counter() - began, now):
-            self._look(line)
+        for queue in scope.queues:
+            found += self._connection.execute(sql, (*_flat(known), scope.org, queue, now, *more)).fetchall()
+        if self._claim_cursors.should_refresh(scope, time.perf_counter() - began, now):
+            self._refresh(scope)
         return found
 
-    def _lanes(self, line: Line) -> Sequence[Lane]:
-        lanes = self._fronts.lanes(line, self._loaded.now)
-        if lanes is None:
-            self._look(line)
-            lanes = self._fronts.lanes(line, self._loaded.now)
-        return lanes or ()
+    def _cursors(self, scope: ClaimScope) -> Sequence[ClaimCursor]:
+        cursors = self._claim_cursors.cursors(scope, self._loaded.now)
+        if cursors is None:
+            self._refresh(scope)
+            cursors = self._claim_cursors.cursors(scope, self._loaded.now)
+        return cursors or ()
 
-    def _look(self, line: Line) -> None:
+    def _refresh(self, scope: ClaimScope) -> None:
         began = time.perf_counter()
-        found = [(queue, *row) for queue in line.queues for row in self._front(line, queue)]
-        self._fronts.looked(line, found, time.perf_counter() - began, self._loaded.now)
+        found = [(queue, *row) for queue in scope.queues for row in self._oldest_live(scope, queue)]
+        self._claim_cursors.refreshed(scope, found, time.perf_counter() - began, self._loaded.now)
 
-    def _front(self, line: Line, queue: str) -> Iterable[tuple[int, int]]:
+    def _oldest_live(self, scope: ClaimScope, queue: str) -> Iterable[tuple[int, int]]:
         """The first row of each priority, and since when it waits."""
-        known = list(zip(*line.known, strict=True))
-        sql, below = _OF[line.what].front.sql(len(known)), _ABOVE_ALL
-        while row := self._connection.execute(sql, (*_flat(known), line.org, queue, below)).fetchone():
+        known = list(zip(*scope.known, strict=True))
+        sql, below = _OF[scope.what].known.sql(len(known)), _ABOVE_ALL
+        while row := self._connection.execute(sql, (*_flat(known), scope.org, queue, below)).fetchone():
             yield row
             below = row[0]
 

@@ -21,8 +21,8 @@ from holdfast.config import StoreConfig
 from holdfast.errors import InvalidDatabaseUrl, InvalidRequest, SchemaTooOld, StorageError
 from holdfast.store.protocol import Clock
 from holdfast.store.sqlite import migrate
-from holdfast.store.sqlite.faults import is_busy, translate
-from holdfast.store.sqlite.places import network_file_system
+from holdfast.store.sqlite.driver_errors import is_busy, translate
+from holdfast.store.sqlite.open_files import network_file_system
 
 T = TypeVar("T")
 

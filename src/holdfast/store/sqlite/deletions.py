@@ -82,9 +82,15 @@ def _remove(connection: sqlite3.Connection, changes: Changes) -> None:
     _ALL_EVENTS_OF.delete(connection, [key for key in ids if key[0] not in changes.remains])
     _LEAVE.execute(
         connection,
-        [(head.id, head.org, head.last_seq) for head in changes.removed.values() if head.id in changes.remains],
+        [
+            (execution_row.id, execution_row.org, execution_row.last_seq)
+            for execution_row in changes.removed.values()
+            if execution_row.id in changes.remains
+        ],
     )
-    keys = [(head.org, head.workflow_id, head.id) for head in changes.removed.values()]
+    keys = [
+        (execution_row.org, execution_row.workflow_id, execution_row.id) for execution_row in changes.removed.values()
+    ]
     _WORKFLOW_KEYS_OF.delete(connection, keys)
 
 

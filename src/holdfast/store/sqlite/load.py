@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import sqlite3
 
-from holdfast.store.fronts import Fronts
+from holdfast.store.claim_cursors import ClaimCursors
 from holdfast.store.protocol import Loaded, LoadPlan
 from holdfast.store.rows import (
     row_to_dead_letter,
     row_to_definition,
     row_to_event,
-    row_to_head,
+    row_to_execution,
     row_to_request,
     row_to_task,
     row_to_timer,
@@ -35,7 +35,7 @@ _DEFINITIONS = rows("definitions", "by_kind")
 _HELD_TURNS = rows("ready", "held")
 _HELD_TASKS = rows("tasks", "held")
 _CHILDREN = rows("executions", "open_children")
-_BEREAVED = statement("executions", "bereaved")
+_ORPHANS = statement("executions", "orphans")
 _UNREAD = statement("events", "unread")
 _GIVEN = statement("events", "given")
 _BY_SEQ = statement("events", "by_seq")
@@ -47,11 +47,11 @@ _ORPHANED_WORKERS = statement("workers", "orphaned")
 
 
 def load(
-    connection: sqlite3.Connection, plan: LoadPlan, cache: Cache, now: int, fronts: Fronts | None = None
+    connection: sqlite3.Connection, plan: LoadPlan, cache: Cache, now: int, claim_cursors: ClaimCursors | None = None
 ) -> Loaded:
-    """Everything the plan names, and the executions that those rows belong to. `fronts` are what earlier claims have
-    learned."""
-    loaded = _Load(connection, plan, cache, now, fronts or Fronts()).run()
+    """Everything the plan names, and the executions that those rows belong to. `claim_cursors` are what earlier claims
+    have learned."""
+    loaded = _Load(connection, plan, cache, now, claim_cursors or ClaimCursors()).run()
     if plan.orgs or plan.keys:
         load_keys(connection, plan, loaded)
     if plan.pauses:
@@ -62,14 +62,16 @@ def load(
 class _Load:
     """One load. Rows that refer to executions and tasks come first and add to what is wanted."""
 
-    def __init__(self, connection: sqlite3.Connection, plan: LoadPlan, cache: Cache, now: int, fronts: Fronts) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, plan: LoadPlan, cache: Cache, now: int, claim_cursors: ClaimCursors
+    ) -> None:
         self.connection = connection
         self.plan = plan
         self.cache = cache
         self.loaded = Loaded(now=now)
         self.executions = plan.executions | plan.idle_executions
         self.tasks = set(plan.tasks)
-        self.claims = Claims(connection, self.loaded, fronts)
+        self.claims = Claims(connection, self.loaded, claim_cursors)
 
     def run(self) -> Loaded:
         plan = self.plan
@@ -90,7 +92,7 @@ class _Load:
         self.load_messages()
         if self.tasks:
             self.load_tasks()
-        if plan.children or plan.bereaved:
+        if plan.children or plan.orphans:
             self.load_children()
         if self.executions:
             self.load_executions(self.executions)
@@ -182,12 +184,12 @@ class _Load:
             child = self.loaded.executions[execution_id]
             assert child.parent_id is not None, "found by its parent"
             self.loaded.children[child.parent_id, child.child_no] = execution_id
-        if self.plan.bereaved:
-            self.loaded.bereaved = self.connection.execute(_BEREAVED, (self.plan.bereaved,)).fetchall()
-            for parent, bereaved_child in self.loaded.bereaved:
+        if self.plan.orphans:
+            self.loaded.orphans = self.connection.execute(_ORPHANS, (self.plan.orphans,)).fetchall()
+            for parent, orphaned_child in self.loaded.orphans:
                 self.executions.add(parent)
-                if bereaved_child is not None:
-                    self.executions.add(bereaved_child)
+                if orphaned_child is not None:
+                    self.executions.add(orphaned_child)
 
     def load_parents(self) -> None:
         """An open child brings its parent along, which hears of its end; a parent does not bring its own."""
@@ -221,7 +223,7 @@ class _Load:
         if missing:
             missing.sort()
             for row in _EXECUTIONS.fetch(self.connection, [(execution_id,) for execution_id in missing]):
-                known[row[0]] = found[row[0]] = row_to_head(row)
+                known[row[0]] = found[row[0]] = row_to_execution(row)
 
     def load_requests(self) -> None:
         """First: what they have started counts for how long they do."""

@@ -10,17 +10,17 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Any, Final
 
-from holdfast.model.executions import Execution, State, Status
+from holdfast.model.executions import Execution, State, WorkflowStatus
 from holdfast.store.id_spans import AFTER_ALL_IDS, id_span
-from holdfast.store.looks import ExecutionQuery
-from holdfast.store.rows import row_to_head
+from holdfast.store.queries import ExecutionQuery
+from holdfast.store.rows import row_to_execution
 from holdfast.store.sqlite.statements import statement
 
 # Statuses that are not stored: the state, and a condition on the ready row.
 _DERIVED: Final = {
-    Status.PENDING: (State.OPEN.value, "where_pending"),
-    Status.RUNNING: (State.OPEN.value, "where_running"),
-    Status.WAITING: (State.OPEN.value, "where_waiting"),
+    WorkflowStatus.PENDING: (State.OPEN.value, "where_pending"),
+    WorkflowStatus.RUNNING: (State.OPEN.value, "where_running"),
+    WorkflowStatus.WAITING: (State.OPEN.value, "where_waiting"),
 }
 _NEED_READY: Final = frozenset({"where_pending", "where_running"})
 
@@ -30,7 +30,7 @@ def list_executions(connection: sqlite3.Connection, query: ExecutionQuery) -> li
     branches = list(_branches(query))
     sql = "\nUNION ALL\n".join(text for text, _ in branches) + "\n" + statement("executions", "page_order")
     values = [value for _, bound in branches for value in bound]
-    return [row_to_head(row) for row in connection.execute(sql, [*values, query.limit]).fetchall()]
+    return [row_to_execution(row) for row in connection.execute(sql, [*values, query.limit]).fetchall()]
 
 
 def _branches(query: ExecutionQuery) -> Iterator[tuple[str, list[Any]]]:

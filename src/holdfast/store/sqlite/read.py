@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from holdfast.model.events import HistoryEvent
-from holdfast.model.executions import DeadLetter, Execution, OutputRow, State, Status, TaskRow, TimerRow
-from holdfast.store.looks import Inconsistency
+from holdfast.model.executions import DeadLetter, Execution, OutputRow, State, TaskRow, TimerRow, WorkflowStatus
+from holdfast.store.queries import Inconsistency
 from holdfast.store.rows import (
     row_to_dead_letter,
     row_to_event,
-    row_to_head,
+    row_to_execution,
     row_to_output,
     row_to_task,
     row_to_timer,
@@ -36,7 +36,7 @@ _OUTPUT = statement("task_output", "page")
 _TIMERS = statement("timers", "of_execution")
 _DEAD_LETTERS = statement("dead_letters", "of_org")
 _DEAD_LETTERS_OF_EXECUTION = statement("dead_letters", "of_execution")
-_NEWS = statement("ready", "news")
+_PENDING_EVENTS = statement("ready", "news")
 _UNREAD = statement("executions", "unread_without_ready")
 _MISSING = statement("executions", "waiting_for_missing")
 _NEXT: Final = (
@@ -50,8 +50,8 @@ _NEXT: Final = (
 
 def executions(connection: sqlite3.Connection, ids: Sequence[str]) -> Iterator[tuple[str, str, Execution]]:
     for row in _EXECUTIONS.fetch(connection, [(execution_id,) for execution_id in ids]):
-        head = row_to_head(row)
-        yield head.id, head.org, head
+        execution_row = row_to_execution(row)
+        yield execution_row.id, execution_row.org, execution_row
 
 
 def last_events(connection: sqlite3.Connection, ids: Sequence[str]) -> Iterator[tuple[str, str, HistoryEvent]]:
@@ -61,7 +61,7 @@ def last_events(connection: sqlite3.Connection, ids: Sequence[str]) -> Iterator[
 
 def execution_by_workflow_id(connection: sqlite3.Connection, org: str, workflow_id: str) -> Execution | None:
     row = connection.execute(_BY_WORKFLOW_ID, (org, workflow_id)).fetchone()
-    return row_to_head(row) if row is not None else None
+    return row_to_execution(row) if row is not None else None
 
 
 def history(
@@ -91,7 +91,7 @@ def events_of(
     return found
 
 
-def count_executions(connection: sqlite3.Connection, org: str) -> dict[Status, int]:
+def count_executions(connection: sqlite3.Connection, org: str) -> dict[WorkflowStatus, int]:
     """Statuses that occur. One snapshot, so that the parts fit together."""
     connection.execute("BEGIN")
     try:
@@ -100,8 +100,8 @@ def count_executions(connection: sqlite3.Connection, org: str) -> dict[Status, i
     finally:
         connection.execute("COMMIT")
     waiting = states.pop(State.OPEN.value, 0) - pending - running
-    counts = {Status.PENDING: pending, Status.RUNNING: running, Status.WAITING: waiting}
-    counts.update({Status(state): count for state, count in states.items()})
+    counts = {WorkflowStatus.PENDING: pending, WorkflowStatus.RUNNING: running, WorkflowStatus.WAITING: waiting}
+    counts.update({WorkflowStatus(state): count for state, count in states.items()})
     return {status: count for status, count in counts.items() if count}
 
 
@@ -147,8 +147,8 @@ def next_due_at(connection: sqlite3.Connection, after: int) -> int | None:
     return min((at for at in found if at is not None), default=None)
 
 
-def news_for(connection: sqlite3.Connection, worker: str) -> list[tuple[str, int]]:
-    return connection.execute(_NEWS, (worker,)).fetchall()
+def pending_events_for(connection: sqlite3.Connection, worker: str) -> list[tuple[str, int]]:
+    return connection.execute(_PENDING_EVENTS, (worker,)).fetchall()
 
 
 def inconsistencies(connection: sqlite3.Connection, org: str, limit: int) -> list[Inconsistency]:

@@ -23,10 +23,10 @@ MAX_ROWS: Final = 512
 class Rows:
     """A statement over any number of rows. Sizes are powers of two, so that few statements have to be prepared."""
 
-    __slots__ = ("_between", "_head", "_row", "_sized", "_tail", "_width")
+    __slots__ = ("_between", "_execution_row", "_row", "_sized", "_tail", "_width")
 
     def __init__(self, text: str) -> None:
-        self._head, rest = text.split("/*row*/")
+        self._execution_row, rest = text.split("/*row*/")
         self._between = " OR " if "/*or*/" in rest else ", "
         self._row, self._tail = rest.replace("/*or*/", "/*end*/").split("/*end*/")
         self._width = self._row.count("?")
@@ -36,7 +36,7 @@ class Rows:
         """The statement for exactly `count` rows; the same object each time, which the driver's cache likes."""
         text = self._sized.get(count)
         if text is None:
-            text = self._sized[count] = self._head + self._between.join([self._row] * count) + self._tail
+            text = self._sized[count] = self._execution_row + self._between.join([self._row] * count) + self._tail
         return text
 
     def execute(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> None:

@@ -16,10 +16,10 @@ from holdfast.model.executions import (
     DefinitionRow,
     Execution,
     OutputRow,
-    Status,
     TaskRow,
     TimerRow,
     WorkerRow,
+    WorkflowStatus,
 )
 from holdfast.model.keys import ApiKey, AuditRow, Org
 from holdfast.model.messages import (
@@ -33,12 +33,12 @@ from holdfast.model.messages import (
 )
 from holdfast.model.pauses import Pause
 from holdfast.store.closed_pages import ClosedPage
-from holdfast.store.looks import Backlog, ExecutionQuery, Inconsistency, Vitals
 from holdfast.store.protocol import Batch, BatchSource, Clock
-from holdfast.store.sqlite import deletions, deployed, joining, keys, pages, pauses, read, read_messages
+from holdfast.store.queries import Backlog, ExecutionQuery, Inconsistency, Vitals
+from holdfast.store.sqlite import caller_transaction, definitions, deletions, keys, pages, pauses, read, read_messages
 from holdfast.store.sqlite.backlog import backlog
 from holdfast.store.sqlite.connections import Database
-from holdfast.store.sqlite.places import OPEN_FILES
+from holdfast.store.sqlite.open_files import OPEN_FILES
 from holdfast.store.sqlite.readers import Coalesced, Readers, Reads
 from holdfast.store.sqlite.writer import Writer
 
@@ -60,7 +60,7 @@ class SqliteStore:
         self._open: _Open | None = None
 
     @property
-    def in_company(self) -> bool:
+    def has_peers(self) -> bool:
         """Others may be at work, but SQLite tells them of nothing in time: what is left to them waits too long."""
         return False
 
@@ -92,7 +92,7 @@ class SqliteStore:
 
     def run_on(self, connection: Any, batch: Batch) -> Awaitable[None] | None:
         _ = self._opened
-        return joining.run_on(self._database, connection, batch)
+        return caller_transaction.run_on(self._database, connection, batch)
 
     def renew(self, worker: str, lease_s: float) -> bool:
         """The writer has a thread of its own."""
@@ -120,7 +120,7 @@ class SqliteStore:
     async def list_executions(self, query: ExecutionQuery) -> list[Execution]:
         return await self._read(lambda connection: pages.list_executions(connection, query))
 
-    async def count_executions(self, org: str) -> dict[Status, int]:
+    async def count_executions(self, org: str) -> dict[WorkflowStatus, int]:
         return await self._read(lambda connection: read.count_executions(connection, org))
 
     async def tasks(self, org: str, execution_id: str) -> list[TaskRow]:
@@ -186,10 +186,10 @@ class SqliteStore:
         return await self._read(lambda connection: keys.audit(connection, org, before, limit))
 
     async def definitions(self, org: str, limit: int) -> list[DefinitionRow]:
-        return await self._read(lambda connection: deployed.definitions(connection, org, limit))
+        return await self._read(lambda connection: definitions.definitions(connection, org, limit))
 
     async def workers(self, org: str, limit: int) -> list[WorkerRow]:
-        return await self._read(lambda connection: deployed.workers(connection, org, limit))
+        return await self._read(lambda connection: definitions.workers(connection, org, limit))
 
     async def deletions(self) -> list[tuple[str, int]]:
         return await self._read(deletions.deletions)
@@ -209,8 +209,8 @@ class SqliteStore:
     async def next_due_at(self, after: int) -> int | None:
         return await self._read(lambda connection: read.next_due_at(connection, after))
 
-    async def news_for(self, worker: str) -> list[tuple[str, int]]:
-        return await self._read(lambda connection: read.news_for(connection, worker))
+    async def pending_events_for(self, worker: str) -> list[tuple[str, int]]:
+        return await self._read(lambda connection: read.pending_events_for(connection, worker))
 
     async def backlog(self, now: int, most: int) -> Backlog:
         return await self._read(lambda connection: backlog(connection, now, most))
@@ -227,9 +227,9 @@ class SqliteStore:
         # The writer's connection is asked: to any other, our own commits would look like somebody else's.
         return await self._opened.reads.run(self._writer.changed_elsewhere, self._writer.post)
 
-    async def until_changed(self, patience_s: float) -> None:
+    async def until_changed(self, wait_s: float) -> None:
         """SQLite tells nobody."""
-        await asyncio.sleep(patience_s)
+        await asyncio.sleep(wait_s)
 
     @property
     def _opened(self) -> _Open:

@@ -13,17 +13,17 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from holdfast.store.fronts import Fronts
+from holdfast.store.claim_cursors import ClaimCursors
 from holdfast.store.protocol import Batch, Changes
 from holdfast.store.sqlite.cache import Cache
 from holdfast.store.sqlite.connections import Database, begin
-from holdfast.store.sqlite.faults import is_busy, translate
+from holdfast.store.sqlite.driver_errors import is_busy, translate
 from holdfast.store.sqlite.load import load
 from holdfast.store.sqlite.write import write
 
 _log = logging.getLogger("holdfast.store")
 
-_COMPANY_S: Final = 1.0
+_PEERS_S: Final = 1.0
 
 
 class Transactions:
@@ -33,9 +33,9 @@ class Transactions:
         self._database = database
         self._connection: sqlite3.Connection | None = None
         self._cache = Cache()
-        self._fronts = Fronts()
-        self._in_company_until = 0.0
-        self._told_version = -1
+        self._claim_cursors = ClaimCursors()
+        self._has_peers_until = 0.0
+        self._seen_version = -1
 
     @property
     def connection(self) -> sqlite3.Connection:
@@ -43,7 +43,7 @@ class Transactions:
         if self._connection is None:
             self._connection = self._database.open_writer()
             self._cache.clear()
-            self._told_version = -1
+            self._seen_version = -1
         return self._connection
 
     @property
@@ -51,9 +51,9 @@ class Transactions:
         return self._connection is not None
 
     @property
-    def in_company(self) -> bool:
+    def has_peers(self) -> bool:
         """Whether another process has been writing lately."""
-        return time.monotonic() < self._in_company_until
+        return time.monotonic() < self._has_peers_until
 
     def run(self, batch: Batch) -> None:
         """One transaction, or several if it has to be split. Returns when the batch knows how it ended."""
@@ -69,13 +69,13 @@ class Transactions:
                 self._settle(batch, error)
                 return
         self._absorb(changes)
-        self._fronts.wrote(changes)
-        _tell(batch.committed)
+        self._claim_cursors.wrote(changes)
+        _notify(batch.committed)
 
     def changed_elsewhere(self) -> bool:
         """Whether another connection has committed since the last call."""
         version = self._data_version(self.connection)
-        told, self._told_version = self._told_version, version
+        told, self._seen_version = self._seen_version, version
         return told != version
 
     def close(self) -> None:
@@ -88,8 +88,8 @@ class Transactions:
         connection = self.connection
         begin(connection, give_up_at)
         if self._cache.confirm(self._data_version(connection)):
-            self._in_company_until = time.monotonic() + _COMPANY_S
-        loaded = load(connection, batch.plan(), self._cache, self._database.clock(), self._fronts)
+            self._has_peers_until = time.monotonic() + _PEERS_S
+        loaded = load(connection, batch.plan(), self._cache, self._database.clock(), self._claim_cursors)
         changes = batch.decide(loaded)
         write(connection, changes, loaded.now)
         connection.execute("COMMIT")
@@ -110,11 +110,11 @@ class Transactions:
     def _settle(self, batch: Batch, error: Exception) -> None:
         known = translate(error, self._database.name) if isinstance(error, sqlite3.Error) else None
         if known is not None:
-            _tell(batch.failed, known)
+            _notify(batch.failed, known)
             return
         members = batch.split()
         if len(members) <= 1:
-            _tell(batch.failed, error)
+            _notify(batch.failed, error)
             return
         for member in members:
             self.run(member)
@@ -132,7 +132,7 @@ class Transactions:
             self.close()
 
 
-def _tell(listener: Callable[..., None], *arguments: object) -> None:
+def _notify(listener: Callable[..., None], *arguments: object) -> None:
     """A listener that fails must not keep the others from hearing how their batch ended."""
     try:
         listener(*arguments)

@@ -7,7 +7,7 @@ import sqlite3
 from holdfast.store.protocol import Changes
 from holdfast.store.rows import (
     event_to_row,
-    head_to_row,
+    execution_to_row,
     output_to_row,
     progress_to_row,
     ready_to_row,
@@ -22,7 +22,7 @@ from holdfast.store.sqlite.write_messages import write_messages
 
 _INSERT_EXECUTIONS = rows("executions", "insert")
 _UPDATE_EXECUTIONS = rows("executions", "update")
-_GO_ON = rows("executions", "go_on")
+_ADVANCE = rows("executions", "advance")
 _UPSERT_READY = rows("ready", "upsert")
 _DELETE_READY = rows("ready", "delete")
 _INSERT_EVENTS = rows("events", "insert")
@@ -45,7 +45,7 @@ _INSERT_METADATA = rows("metadata", "insert")
 _DELETE_METADATA = rows("metadata", "delete")
 _INSERT_DEAD_LETTERS = rows("dead_letters", "insert")
 _SETTLE_DEAD_LETTERS = rows("dead_letters", "settle")
-_BURY = statement("dead_letters", "bury")
+_DEAD_LETTER = statement("dead_letters", "dead_letter")
 
 
 def write(connection: sqlite3.Connection, changes: Changes, now: int) -> None:
@@ -67,8 +67,8 @@ def write(connection: sqlite3.Connection, changes: Changes, now: int) -> None:
         write_keys(connection, changes)
     if changes.pauses or changes.deleted_pauses or changes.deleted_workers:
         write_pauses(connection, changes)
-    for execution_id, seq, reason in changes.bury:
-        connection.execute(_BURY, (reason, now, execution_id, seq))
+    for execution_id, seq, reason in changes.dead_letter:
+        connection.execute(_DEAD_LETTER, (reason, now, execution_id, seq))
     if changes.removed or changes.deletions or changes.purged_orgs or changes.finished_deletions or changes.cleared:
         write_deletions(connection, changes)
 
@@ -76,12 +76,14 @@ def write(connection: sqlite3.Connection, changes: Changes, now: int) -> None:
 def _write_executions(connection: sqlite3.Connection, changes: Changes) -> None:
     new = {execution.id for execution in changes.new_executions}
     if new:
-        _INSERT_EXECUTIONS.execute(connection, [head_to_row(e) for e in changes.new_executions])
+        _INSERT_EXECUTIONS.execute(connection, [execution_to_row(e) for e in changes.new_executions])
     changed = changes.changed_executions
-    turned = [head_to_row(changed[key]) for key in changes.turned if key in changed and key not in new]
-    gone_on = [progress_to_row(e) for key, e in changed.items() if key not in changes.turned and key not in new]
-    _UPDATE_EXECUTIONS.execute(connection, turned)
-    _GO_ON.execute(connection, gone_on)
+    state_changed = [
+        execution_to_row(changed[key]) for key in changes.state_changed if key in changed and key not in new
+    ]
+    advanced = [progress_to_row(e) for key, e in changed.items() if key not in changes.state_changed and key not in new]
+    _UPDATE_EXECUTIONS.execute(connection, state_changed)
+    _ADVANCE.execute(connection, advanced)
 
 
 def _write_metadata(connection: sqlite3.Connection, changes: Changes) -> None:

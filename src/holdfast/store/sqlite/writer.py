@@ -24,7 +24,7 @@ Connect = Callable[[], sqlite3.Connection]
 Job = Callable[[Connect], None]
 
 # Long enough for a process that waits for the lock to get it, short enough not to be noticed.
-_COURTESY_S: Final = 0.000_6
+_YIELD_S: Final = 0.000_6
 
 
 class Writer:
@@ -120,8 +120,8 @@ class Writer:
             self._transactions.run(batch)
             if self._transactions.is_connected:
                 self._checkpoints.after_commit(self._transactions.connection)
-            if self._transactions.in_company:
-                time.sleep(uniform(0.5, 1.5) * _COURTESY_S)  # noqa: S311 - jitter, not a secret
+            if self._transactions.has_peers:
+                time.sleep(uniform(0.5, 1.5) * _YIELD_S)  # noqa: S311 - jitter, not a secret
 
 
 def _settle(future: asyncio.Future[None], error: Exception | None) -> None:

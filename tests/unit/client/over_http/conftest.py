@@ -11,7 +11,7 @@ import pytest
 from holdfast import Client, Engine, EngineConfig
 from holdfast.testing import WorkflowEnvironment
 from tests.conftest import QUICK, OpenEngine, OpenEnvironment
-from tests.http_door import http_door
+from tests.rest_server import rest_server
 
 IN_NO_ORDER = "calls made at once travel on several connections"
 ANOTHER_PROCESS = "only an engine in the caller's process can join the caller's transaction"
@@ -55,8 +55,8 @@ async def engine(database_url: str) -> AsyncIterator[OpenEngine]:
             where = url if url is not None else database_url
             made = Engine(where, workflows=workflows, tasks=tasks, config=config, **options)
             running = await opened.enter_async_context(made)
-            door = await opened.enter_async_context(http_door(running))
-            running.client = await opened.enter_async_context(Client.connect(door.url, org=running.org))
+            api = await opened.enter_async_context(rest_server(running))
+            running.client = await opened.enter_async_context(Client.connect(api.url, org=running.org))
             return running
 
         yield open_engine
@@ -69,8 +69,8 @@ async def environment(database_url: str) -> AsyncIterator[OpenEnvironment]:
 
         async def open_environment(**options: Any) -> WorkflowEnvironment:
             made = await opened.enter_async_context(WorkflowEnvironment(url=database_url, **options))
-            door = await opened.enter_async_context(http_door(made.engine))
-            made.engine.client = await opened.enter_async_context(Client.connect(door.url, org=made.engine.org))
+            api = await opened.enter_async_context(rest_server(made.engine))
+            made.engine.client = await opened.enter_async_context(Client.connect(api.url, org=made.engine.org))
             return made
 
         yield open_environment

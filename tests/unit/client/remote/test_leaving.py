@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from holdfast import ServerConfig, TaskContext, WorkerConfig, WorkflowContext, task, workflow
-from holdfast.api.grpc.settings import GrpcSettings
-from holdfast.api.grpc.worker_service import WorkerDoor
 from holdfast.assembly import RemoteWorker
 from holdfast.client.remote import workers as remote_workers
+from holdfast.server.grpc.settings import GrpcSettings
+from holdfast.server.grpc.worker_service import WorkerService
 from tests.conftest import OpenEngine, until
-from tests.grpc_door import BRIEF, open_server
+from tests.grpc_server import BRIEF, open_server
 from verification.invariants import check, read
 
-PATIENT = GrpcSettings(port=0, common=ServerConfig(shutdown_grace_s=600))
+RETRY_ON_OUTAGE = GrpcSettings(port=0, common=ServerConfig(shutdown_grace_s=600))
 """Longer than any test takes: what ends, ends for another reason."""
 CONFIG = WorkerConfig(lease_s=3600.0, shutdown_grace_s=0.5)
 RUNS: list[str] = []
@@ -63,7 +63,7 @@ async def test_worker_moves_when_it_is_told(engine: OpenEngine, monkeypatch: pyt
     monkeypatch.setattr(remote_workers, "FIRST_PAUSE_S", 600.0)
     monkeypatch.setattr(remote_workers, "MOVE_ON_S", 600.0)
     api, second = await engine(), await engine()
-    servers = [await open_server(api, settings=PATIENT), await open_server(second, settings=PATIENT)]
+    servers = [await open_server(api, settings=RETRY_ON_OUTAGE), await open_server(second, settings=RETRY_ON_OUTAGE)]
     async with worker_of(*servers) as worker:
         handle = await api.client.start_workflow("at_work", "task")
         await until(lambda: RUNS)
@@ -84,7 +84,7 @@ async def test_worker_moves_when_it_is_told(engine: OpenEngine, monkeypatch: pyt
 async def test_step_is_finished_before_the_worker_moves(engine: OpenEngine):
     """A turn can't be handed over, so the server is left when it has its report: the step runs once."""
     api, second = await engine(), await engine()
-    servers = [await open_server(api, settings=PATIENT), await open_server(second, settings=PATIENT)]
+    servers = [await open_server(api, settings=RETRY_ON_OUTAGE), await open_server(second, settings=RETRY_ON_OUTAGE)]
     async with worker_of(*servers) as worker:
         step = await api.client.start_workflow("in_a_step", "step")
         chore = await api.client.start_workflow("at_work", "task")
@@ -108,17 +108,17 @@ async def test_step_is_finished_before_the_worker_moves(engine: OpenEngine):
 
 async def test_stream_that_is_cancelled_while_it_ends_is_noticed(engine: OpenEngine, monkeypatch: pytest.MonkeyPatch):
     """A call may be cancelled more than once: its worker has gone all the same."""
-    write, serve = WorkerDoor._write, WorkerDoor._serve
+    write, serve = WorkerService._write, WorkerService._serve
     ending = asyncio.Event()
 
-    async def slow_to_end(self: WorkerDoor, *args: Any, **settings: Any) -> None:
+    async def slow_to_end(self: WorkerService, *args: Any, **settings: Any) -> None:
         try:
             await write(self, *args, **settings)
         finally:
             ending.set()
             await asyncio.sleep(0.3)
 
-    async def cancelled_twice(self: WorkerDoor, *args: Any) -> None:
+    async def cancelled_twice(self: WorkerService, *args: Any) -> None:
         serving = asyncio.ensure_future(serve(self, *args))
         try:
             await asyncio.shield(serving)
@@ -128,10 +128,10 @@ async def test_stream_that_is_cancelled_while_it_ends_is_noticed(engine: OpenEng
             serving.cancel()
             await serving
 
-    monkeypatch.setattr(WorkerDoor, "_write", slow_to_end)
-    monkeypatch.setattr(WorkerDoor, "_serve", cancelled_twice)
+    monkeypatch.setattr(WorkerService, "_write", slow_to_end)
+    monkeypatch.setattr(WorkerService, "_serve", cancelled_twice)
     api, second = await engine(), await engine()
-    servers = [await open_server(api, settings=PATIENT), await open_server(second, settings=PATIENT)]
+    servers = [await open_server(api, settings=RETRY_ON_OUTAGE), await open_server(second, settings=RETRY_ON_OUTAGE)]
     async with worker_of(*servers) as worker:
         handle = await api.client.start_workflow("at_work", "task")
         await until(lambda: RUNS)
@@ -150,7 +150,7 @@ async def test_stream_that_is_cancelled_while_it_ends_is_noticed(engine: OpenEng
 async def test_worker_with_one_server_reports_to_it_while_it_waits(engine: OpenEngine):
     """There is nowhere to go: the task is finished and recorded, and then the server ends."""
     api = await engine()
-    server = await open_server(api, settings=PATIENT)
+    server = await open_server(api, settings=RETRY_ON_OUTAGE)
     async with worker_of(server) as worker:
         handle = await api.client.start_workflow("at_work", "task")
         await until(lambda: RUNS)

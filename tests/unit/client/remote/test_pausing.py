@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast import WorkerConfig, WorkflowContext, task, workflow
 from holdfast.assembly import RemoteWorker
 from tests.conftest import OpenEngine, until
-from tests.grpc_door import open_server
+from tests.grpc_server import open_server
 from tests.tcp_proxy import TcpProxy
 
 QUICK = WorkerConfig(lease_s=5.0, shutdown_grace_s=0.5)

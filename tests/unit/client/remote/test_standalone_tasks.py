@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast import RemoteWorker, Status, TaskContext, WorkerConfig, task
+from holdfast import RemoteWorker, TaskContext, WorkerConfig, WorkflowStatus, task
 from tests.conftest import OpenEngine, until
-from tests.grpc_door import open_server
+from tests.grpc_server import open_server
 from tests.unit.engine.records import check_all
 
 
@@ -31,7 +31,7 @@ async def test_a_remote_worker_runs_a_standalone_task(engine: OpenEngine) -> Non
             deferred = await api.client.start_task("by_others", task_id="o")
 
             async def waiting() -> bool:
-                return await deferred.status() is Status.WAITING
+                return await deferred.status() is WorkflowStatus.WAITING
 
             assert 42 == await handle.result(timeout=10)
             assert worker.session == (await handle.view()).worker

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from holdfast import RemoteWorker, WorkflowContext, workflow
-from holdfast.api.grpc.settings import GrpcSettings
 from holdfast.errors import ServerUnreachable
+from holdfast.server.grpc.settings import GrpcSettings
 from tests.conftest import OpenEngine
-from tests.grpc_door import open_server
+from tests.grpc_server import open_server
 
 pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl to make a certificate")
 
@@ -57,6 +57,6 @@ async def test_worker_over_tls(engine: OpenEngine, certificate: tuple[bytes, byt
             assert 42 == await (await api.client.start_workflow(answers)).result(timeout=10)
         for url in (server.url, server.url.replace("grpcs", "grpc")):
             with pytest.raises(ServerUnreachable):
-                await RemoteWorker(url, workflows=[answers], connect_timeout_s=0.1).start_up()
+                await RemoteWorker(url, workflows=[answers], connect_timeout_s=0.1).open()
     finally:
         await server.stop()

@@ -13,7 +13,7 @@ from holdfast import EngineConfig, TaskContext, WorkerConfig, WorkflowContext, t
 from holdfast.assembly import RemoteWorker
 from holdfast.config import Limits
 from tests.conftest import QUICK, OpenEngine, until
-from tests.grpc_door import open_server
+from tests.grpc_server import open_server
 from tests.tcp_proxy import TcpProxy
 
 GO: list[asyncio.Event] = []

@@ -25,13 +25,13 @@ from holdfast import (
     update,
     workflow,
 )
-from holdfast.api.auth import AuthMode, AuthSettings
-from holdfast.api.grpc.settings import GrpcSettings
 from holdfast.assembly import RemoteWorker
 from holdfast.errors import Forbidden, InvalidServer, NoWorker, PromiseNotFound, ServerUnreachable, Unauthenticated
 from holdfast.model.keys import Role
+from holdfast.server.auth import AuthMode, AuthSettings
+from holdfast.server.grpc.settings import GrpcSettings
 from tests.conftest import OpenEngine, until
-from tests.grpc_door import BRIEF, make_key, open_server
+from tests.grpc_server import BRIEF, make_key, open_server
 from tests.tcp_proxy import TcpProxy
 from verification.invariants import check, read
 
@@ -382,7 +382,7 @@ async def test_report_that_was_not_answered_is_shown_to_the_next_server(engine: 
             await until(lambda: RUNS)
             proxy.hold()
             GATES["g"].set()
-            await until(lambda: worker._workers._asked)
+            await until(lambda: worker._workers._pending)
             await server.stop()
             async with serving(api) as again:
                 proxy.target = again.port
@@ -418,7 +418,7 @@ async def test_leaving_hands_over_within_a_second(engine: OpenEngine):
     config = WorkerConfig(lease_s=60.0, shutdown_grace_s=0.1)
     async with serving(api) as server:
         first = RemoteWorker(server.url, workflows=WORKFLOWS, tasks=TASKS, config=config)
-        await first.start_up()
+        await first.open()
         handles = [await api.client.start_workflow("many", 30) for _ in range(20)]
         async with remote(server.url, config=config):
             began = time.monotonic()
@@ -434,7 +434,7 @@ async def test_first_opening_is_given_up_after_a_while():
     """A server that is not there is named."""
     worker = RemoteWorker("grpc://127.0.0.1:1", workflows=WORKFLOWS, connect_timeout_s=0.2)
     with pytest.raises(ServerUnreachable, match="no server has answered"):
-        await worker.start_up()
+        await worker.open()
 
 
 async def test_wrong_key_is_refused_at_once(engine: OpenEngine):
@@ -444,7 +444,7 @@ async def test_wrong_key_is_refused_at_once(engine: OpenEngine):
     async with serving(api, auth=AuthSettings(mode=AuthMode.KEYS)) as server:
         for key, refusal in ((None, Unauthenticated), ("hf_x", Unauthenticated), (reader, Forbidden)):
             with pytest.raises(refusal):
-                await RemoteWorker(server.url, workflows=WORKFLOWS, api_key=key).start_up()
+                await RemoteWorker(server.url, workflows=WORKFLOWS, api_key=key).open()
 
 
 async def test_worker_key_is_enough(engine: OpenEngine):

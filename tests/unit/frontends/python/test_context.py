@@ -11,7 +11,7 @@ import msgspec
 import pydantic
 import pytest
 
-from holdfast import EngineConfig, Status, WorkerConfig, WorkflowContext, task, workflow
+from holdfast import EngineConfig, WorkerConfig, WorkflowContext, WorkflowStatus, task, workflow
 from holdfast.errors import WorkflowFailed
 from tests.conftest import QUICK, until
 
@@ -196,7 +196,7 @@ async def test_an_exception_fails_the_workflow(engine):
     assert ("OutOfStockError", "no more of 7") == (failure.type, failure.message)
     assert ("KeyError", "'inner'") == (failure.cause.type, failure.cause.message)
     assert failed.value.details["failure"] == failure
-    assert Status.FAILED == await handle.status()
+    assert WorkflowStatus.FAILED == await handle.status()
 
 
 @pytest.mark.parametrize(
@@ -306,7 +306,7 @@ async def test_long_sleeps_end_at_their_time(engine):
     config = EngineConfig(store=QUICK.store, worker=WorkerConfig(lease_s=1e9, shutdown_grace_s=0.2))
     running = await engine(workflows=[sleeper], config=config, clock=lambda: now[0])
     handle = await running.client.start_workflow(sleeper)
-    await until(lambda: has_status(handle, Status.WAITING))
+    await until(lambda: has_status(handle, WorkflowStatus.WAITING))
     now[0] += 30 * day - 1
     assert 0 == (await running.recover()).timers_fired
     now[0] += 1
@@ -369,7 +369,7 @@ async def test_now_random_uuid_and_info_are_the_same_on_replay(engine):
     handle = await first.client.start_workflow(observe)
     await handle.signal("go")
     await until(lambda: len(runs[-1]) == 9)
-    await until(lambda: has_status(handle, Status.WAITING))
+    await until(lambda: has_status(handle, WorkflowStatus.WAITING))
     await first.shutdown()
     live = runs.pop()
     second = await engine(workflows=[observe])
@@ -454,7 +454,7 @@ async def test_the_logger_speaks_once(engine, caplog):
     caplog.set_level(logging.INFO, "holdfast.workflow")
     first = await engine(workflows=[talk])
     handle = await first.client.start_workflow(talk, workflow_id="w")
-    await until(lambda: has_status(handle, Status.WAITING))
+    await until(lambda: has_status(handle, WorkflowStatus.WAITING))
     await first.shutdown()
     second = await engine(workflows=[talk])
     await second.client.signal_workflow(handle.id, "go")
@@ -471,7 +471,7 @@ async def test_the_logger_speaks_once(engine, caplog):
 
 async def stuck(engine, fn, tasks=()):
     handle = await start(engine, fn, tasks=tasks)
-    await until(lambda: has_status(handle, Status.STUCK))
+    await until(lambda: has_status(handle, WorkflowStatus.STUCK))
     return handle, (await handle.describe()).stuck
 
 
@@ -573,7 +573,7 @@ async def test_a_program_that_spins_is_parked(engine, monkeypatch):
 
     client = (await engine(workflows=[spinning, well])).client
     handle = await client.start_workflow(spinning)
-    await until(lambda: has_status(handle, Status.STUCK))
+    await until(lambda: has_status(handle, WorkflowStatus.STUCK))
     reason = (await handle.describe()).stuck
 
     assert "not_durable" == reason.code
@@ -581,7 +581,7 @@ async def test_a_program_that_spins_is_parked(engine, monkeypatch):
     assert "well" == await (await client.start_workflow(well)).result(timeout=10)
 
 
-async def test_a_stuck_execution_keeps_its_signals_and_goes_on_after_a_fix(engine):
+async def test_a_stuck_execution_keeps_its_signals_and_continues_after_a_fix(engine):
     """Not failed: the next deploy takes it up at once, with everything that was sent meanwhile."""
 
     @workflow(kind="fixable")
@@ -594,9 +594,9 @@ async def test_a_stuck_execution_keeps_its_signals_and_goes_on_after_a_fix(engin
 
     first = await engine(workflows=[broken])
     handle = await first.client.start_workflow(broken)
-    await until(lambda: has_status(handle, Status.STUCK))
+    await until(lambda: has_status(handle, WorkflowStatus.STUCK))
     await handle.signal("item", "kept")
-    assert Status.STUCK == await handle.status()
+    assert WorkflowStatus.STUCK == await handle.status()
     await first.shutdown()
     second = await engine(workflows=[fixed])
     handle = second.client.workflow(handle.id)
@@ -617,7 +617,7 @@ async def test_a_stuck_execution_can_be_tried_again_by_hand(engine):
 
     handle, _ = await stuck(engine, moody)
     assert await handle.resume()
-    await until(lambda: has_status(handle, Status.STUCK))
+    await until(lambda: has_status(handle, WorkflowStatus.STUCK))
     switch.append(1)
     assert await handle.resume()
 
@@ -635,9 +635,9 @@ async def test_a_stuck_execution_can_be_ended(engine):
     handle, _ = await stuck(engine, blocked)
 
     assert await handle.cancel()
-    assert Status.STUCK == await handle.status()
+    assert WorkflowStatus.STUCK == await handle.status()
     assert await handle.terminate()
-    assert Status.TERMINATED == await handle.status()
+    assert WorkflowStatus.TERMINATED == await handle.status()
 
 
 async def test_what_was_asked_for_before_the_stop_is_not_done(engine):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import RetryPolicy, Status, WorkflowContext, task, workflow
+from holdfast import RetryPolicy, WorkflowContext, WorkflowStatus, task, workflow
 from holdfast.errors import TaskFailed
 from tests.conftest import until
 
@@ -36,7 +36,7 @@ async def result(engine, fn, *arguments):
 
 
 async def waiting(handle):
-    await until(lambda: has_status(handle, Status.WAITING))
+    await until(lambda: has_status(handle, WorkflowStatus.WAITING))
 
 
 async def has_status(handle, status):
@@ -322,7 +322,7 @@ async def test_shield(engine):
 
 
 async def fired(handle):
-    return "TIMER_FIRED" in await types(handle) and await has_status(handle, Status.WAITING)
+    return "TIMER_FIRED" in await types(handle) and await has_status(handle, WorkflowStatus.WAITING)
 
 
 async def test_as_completed_over_tasks(engine):
@@ -424,7 +424,7 @@ async def test_a_workflow_that_cancels_itself_has_failed(engine):
         raise asyncio.CancelledError
 
     handle = await start(engine, selfish)
-    await until(lambda: has_status(handle, Status.FAILED))
+    await until(lambda: has_status(handle, WorkflowStatus.FAILED))
 
 
 @pytest.mark.parametrize("rounds", [1, 2])
@@ -462,4 +462,4 @@ async def test_all_of_it_survives_losing_the_program(engine, rounds):
 
 
 async def no_news(engine, execution_id):
-    return await engine.query_status(execution_id) is Status.WAITING
+    return await engine.query_status(execution_id) is WorkflowStatus.WAITING

@@ -37,7 +37,7 @@ async def report(ctx: WorkflowContext, topic: str) -> Report:
 
 
 @workflow(kind="desk")
-class Desk:
+class Dispatcher:
     async def run(self, ctx: WorkflowContext) -> Report:
         return Report(1)
 
@@ -107,9 +107,9 @@ def test_a_child_by_kind_or_class_with_options():
             if_running="use_existing",
             type_hint=Report,
         )
-        desk = ctx.child(Desk, on_parent_close=ParentClose.TERMINATE)
-        assert named.workflow_id == named.execution_id != desk.execution_id
-        return [found.pages for found in await asyncio.gather(named, desk)]
+        dispatcher = ctx.child(Dispatcher, on_parent_close=ParentClose.TERMINATE)
+        assert named.workflow_id == named.execution_id != dispatcher.execution_id
+        return [found.pages for found in await asyncio.gather(named, dispatcher)]
 
     driven = Driven(parent)
     first, second = driven.start().commands

@@ -134,7 +134,7 @@ async def _has_ended(handle, status):
 
 
 @workflow(kind="tally")
-class Tally:
+class SlotReservations:
     """Begins afresh after every three numbers."""
 
     def __init__(self) -> None:
@@ -163,8 +163,8 @@ class Tally:
 
 async def test_signals_get_lost_in_no_run(engine):
     """A hundred numbers over many runs add up; each run replays by itself."""
-    running = await engine(workflows=[Tally])
-    first = await running.client.start_workflow(Tally, workflow_id="t")
+    running = await engine(workflows=[SlotReservations])
+    first = await running.client.start_workflow(SlotReservations, workflow_id="t")
     for number in range(100):
         await send(running.client, "add", number)
     await send(running.client, "close")
@@ -174,7 +174,7 @@ async def test_signals_get_lost_in_no_run(engine):
     runs = 0
     while run is not None:
         history = await running.client.history(run)
-        check_whole(Tally, history, run)
+        check_whole(SlotReservations, history, run)
         runs += 1
         run = getattr(history[-1].body, "new_execution_id", None)
     assert runs > 3

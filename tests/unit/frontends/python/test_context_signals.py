@@ -9,7 +9,7 @@ import msgspec
 import pydantic
 import pytest
 
-from holdfast import Status, WorkflowContext, task, workflow
+from holdfast import WorkflowContext, WorkflowStatus, task, workflow
 from holdfast.errors import PayloadNotDecodable, SignalTimeout
 from tests.conftest import WATCHFUL, until
 
@@ -32,7 +32,7 @@ class Order(pydantic.BaseModel):
 
 
 async def waiting(handle):
-    await until(lambda: has_status(handle, Status.WAITING))
+    await until(lambda: has_status(handle, WorkflowStatus.WAITING))
 
 
 async def has_status(handle, status):
@@ -218,7 +218,7 @@ async def test_each_signal_is_read_once(engine):
 
 
 async def read_up_to(handle, number):
-    return (await types(handle)).count("TASK_COMPLETED") == number and await has_status(handle, Status.WAITING)
+    return (await types(handle)).count("TASK_COMPLETED") == number and await has_status(handle, WorkflowStatus.WAITING)
 
 
 # --- looking and draining ---------------------------------------------------------------------------------------------
@@ -358,7 +358,7 @@ async def test_a_late_signal_is_a_timeout(engine):
 
 
 async def fired(handle):
-    return "TIMER_FIRED" in await types(handle) and await has_status(handle, Status.WAITING)
+    return "TIMER_FIRED" in await types(handle) and await has_status(handle, WorkflowStatus.WAITING)
 
 
 async def test_a_signal_in_time_cancels_the_timer(engine):

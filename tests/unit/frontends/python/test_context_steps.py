@@ -12,7 +12,7 @@ import msgspec
 import pydantic
 import pytest
 
-from holdfast import NonRetryable, RetryPolicy, Status, WorkflowContext, task, workflow
+from holdfast import NonRetryable, RetryPolicy, WorkflowContext, WorkflowStatus, task, workflow
 from holdfast.errors import PayloadNotDecodable, StepFailed, WorkflowFailed
 from tests.conftest import until
 
@@ -151,7 +151,7 @@ async def test_a_recorded_step_does_not_run_again(engine):
 
     one = await engine(workflows=[stepping])
     handle = await one.client.start_workflow(stepping)
-    await until(lambda: has_status(handle, Status.WAITING))
+    await until(lambda: has_status(handle, WorkflowStatus.WAITING))
     await one.shutdown()
     two = await engine(workflows=[stepping])
     await two.client.signal_workflow(handle.id, "go")
@@ -283,7 +283,7 @@ async def test_results_come_back_in_their_type(engine, hint, value, how):
 
     one = await engine(workflows=[stepping])
     handle = await one.client.start_workflow(stepping)
-    await until(lambda: has_status(handle, Status.WAITING))
+    await until(lambda: has_status(handle, WorkflowStatus.WAITING))
     await one.shutdown()
     two = await engine(workflows=[stepping])
     await two.client.signal_workflow(handle.id, "go")

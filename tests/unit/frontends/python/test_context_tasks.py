@@ -14,10 +14,10 @@ from holdfast import (
     EngineConfig,
     NonRetryable,
     RetryPolicy,
-    Status,
     TaskContext,
     WorkerConfig,
     WorkflowContext,
+    WorkflowStatus,
     task,
     workflow,
 )
@@ -881,7 +881,7 @@ async def test_a_waiting_workflow_shows_the_task_it_waits_for(engine):
         await ctx.task("nobody knows it")
 
     handle = await start(engine, parent)
-    await until(lambda: has_status(handle, Status.WAITING))
+    await until(lambda: has_status(handle, WorkflowStatus.WAITING))
     (wait,) = (await handle.describe()).waiting_for
 
     assert ("task", "nobody knows it", 1) == (wait.kind, wait.name, wait.number)

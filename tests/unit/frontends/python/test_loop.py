@@ -493,7 +493,7 @@ def test_tasks_are_named_by_their_place_in_the_workflow():
     assert ["Task-1", "Task-2", "mine", "Task-4"] == run(main()) == run(main())
 
 
-def test_names_go_on_after_the_shared_ones():
+def test_names_continue_after_the_shared_ones():
     """The hundredth task is named like the first."""
 
     async def main() -> str:

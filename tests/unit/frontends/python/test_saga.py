@@ -124,14 +124,14 @@ async def test_any_exception_undoes(engine):
     async def mixed(ctx: WorkflowContext) -> list[str]:
         seen: list[str] = []
 
-        async def say(word: str) -> None:
+        async def emit_chunk(word: str) -> None:
             seen.append(await ctx.run(str.upper, word))
 
         try:
             async with ctx.saga() as saga:
                 saga.undo(seen.append, "first")
-                saga.undo(say, "second")
-                await saga.do(ctx.run(str, 3), undo=lambda: say("third"))
+                saga.undo(emit_chunk, "second")
+                await saga.do(ctx.run(str, 3), undo=lambda: emit_chunk("third"))
                 await saga.do(ctx.run(str, 4), undo=partial(ctx.task, cancel_booking))
                 raise KeyError("mine")
         except KeyError:
@@ -230,7 +230,7 @@ async def test_parallel_compensations_run_together(engine):
 # --- work side by side --------------------------------------------------------------------------------------------
 
 
-async def test_gathered_work_that_goes_on_is_given_up_and_what_succeeded_is_undone(engine):
+async def test_gathered_work_that_continues_is_given_up_and_what_succeeded_is_undone(engine):
     """`gather` leaves the others running when one fails: the saga takes them back before it undoes."""
 
     @workflow

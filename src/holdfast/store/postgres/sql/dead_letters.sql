@@ -4,7 +4,7 @@ INSERT INTO holdfast_dead_letters (execution_id, seq, org, reason, at)
 SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::bigint[])
 ON CONFLICT (execution_id, seq) DO NOTHING;
 
--- name: bury
+-- name: dead_letter
 -- All signals of one execution after a number, but for those that are dead letters already.
 INSERT INTO holdfast_dead_letters (execution_id, seq, org, reason, at)
 SELECT e.id, v.seq, e.org, $1::text, $2::bigint

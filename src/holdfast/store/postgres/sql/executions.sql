@@ -73,7 +73,7 @@ FROM each($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::bigi
         cancel_requested, waiting_for, stuck, metadata, parent_id, child_no, on_parent_close, successor)
 WHERE e.id = n.id;
 
--- name: go_on
+-- name: advance
 -- Heads that have gone on in the state they were in; no indexed column is written.
 UPDATE holdfast_executions AS e SET updated_at = n.updated_at, last_seq = n.last_seq, seen_seq = n.seen_seq,
     call_seq = n.call_seq, signal_count = n.signal_count, open_tasks = n.open_tasks, open_timers = n.open_timers,
@@ -91,14 +91,14 @@ SELECT e.parent_id, e.child_no, e.id FROM unnest($1::text[], $2::bigint[]) AS wa
 JOIN holdfast_executions AS e ON e.parent_id = wanted.parent_id AND e.child_no = wanted.child_no
 WHERE e.closed_at IS NULL;
 
--- name: bereaved
+-- name: orphans
 -- Open children of closed parents, some of them bound to their parent's fate; NULL where a parent has none left.
 SELECT p.id, c.id FROM holdfast_executions AS p
 LEFT JOIN holdfast_executions AS c ON c.parent_id = p.id AND c.closed_at IS NULL AND c.on_parent_close <> 'abandon'
 WHERE p.open_children > 0 AND p.closed_at IS NOT NULL
 ORDER BY p.id, c.id LIMIT $1::bigint;
 
--- name: heads
+-- name: by_ids
 -- Heads with their ready rows. OFFSET 0, here and below, keeps the planner from reading a whole table for a few rows.
 SELECT e.id, e.org, e.workflow_id, e.kind, e.version, e.queue, e.priority, e.state, e.created_at, e.updated_at,
     e.closed_at, e.last_seq, e.seen_seq, e.call_seq, e.signal_count, e.open_tasks, e.open_timers, e.open_children,

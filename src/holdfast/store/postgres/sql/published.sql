@@ -59,7 +59,7 @@ INSERT INTO holdfast_event_keys (org, key, retained, dropped)
 SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[])
 ON CONFLICT (org, key) DO UPDATE SET retained = excluded.retained, dropped = excluded.dropped;
 
--- name: bury
+-- name: dead_letter
 -- Events nobody has got.
 INSERT INTO holdfast_dead_events (id, org, key, data, published_at, correlation, reason, at)
 SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[],
@@ -76,7 +76,7 @@ WHERE id = ANY ($1::bigint[]);
 DELETE FROM holdfast_dead_events WHERE id = ANY (ARRAY (
     SELECT id FROM holdfast_dead_events WHERE at < $1::bigint ORDER BY at LIMIT $2::bigint FOR UPDATE SKIP LOCKED));
 
--- name: exhume
+-- name: replay_dead
 -- No longer dead.
 DELETE FROM holdfast_dead_events WHERE id = ANY ($1::bigint[]);
 

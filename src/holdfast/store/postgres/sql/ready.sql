@@ -54,7 +54,7 @@ WHERE r.worker IS NULL AND r.org = $1::text AND r.queue = ANY ($2::text[]) AND r
     AND e.crashes < $8::bigint AND e.last_seq >= $9::bigint
 LIMIT $7::bigint;
 
--- name: in_lanes
+-- name: from_cursors
 -- Rows of some queues and priorities, each from a moment on, that a worker with these builds may take, with nothing
 -- locked.
 SELECT r.priority, r.since_at, r.execution_id, r.last_seq
@@ -72,7 +72,7 @@ CROSS JOIN LATERAL (
     ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT $9::bigint) AS r
 ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT $9::bigint;
 
--- name: front
+-- name: oldest_live
 -- The first unleased row of each priority of some queues, of kinds and versions that the one who asks knows, whenever it
 -- may be taken.
 WITH RECURSIVE front (queue, priority, since_at) AS (

@@ -53,7 +53,7 @@ WHERE t.worker IS NULL AND NOT t.deferred AND t.org = $1::text AND t.queue = $2:
 ORDER BY t.priority DESC, greatest(t.not_before_at, t.scheduled_at), t.execution_id, t.task_no LIMIT $5::bigint
 FOR NO KEY UPDATE OF e, t SKIP LOCKED;
 
--- name: in_lanes
+-- name: from_cursors
 -- The same of some queues and priorities, each from a moment on, with nothing locked.
 SELECT t.priority, t.since_at, t.execution_id, t.task_no
 FROM unnest($2::text[], $3::bigint[], $4::bigint[]) AS lane (queue, priority, since_at)
@@ -67,7 +67,7 @@ CROSS JOIN LATERAL (
     LIMIT $7::bigint) AS t
 ORDER BY t.priority DESC, t.since_at, t.execution_id, t.task_no LIMIT $7::bigint;
 
--- name: front
+-- name: oldest_live
 -- The first task that nobody has of each priority of some queues, of kinds that the one who asks knows, whenever it may be
 -- taken.
 WITH RECURSIVE front (queue, priority, since_at) AS (

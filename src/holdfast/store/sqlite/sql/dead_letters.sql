@@ -3,7 +3,7 @@
 INSERT INTO holdfast_dead_letters (execution_id, seq, org, reason, at) VALUES /*row*/(?, ?, ?, ?, ?)/*end*/
 ON CONFLICT (execution_id, seq) DO NOTHING;
 
--- name: bury
+-- name: dead_letter
 -- All signals of one execution after a number, but for those that are dead letters already.
 INSERT INTO holdfast_dead_letters (execution_id, seq, org, reason, at)
 SELECT e.id, v.seq, e.org, ?, ?

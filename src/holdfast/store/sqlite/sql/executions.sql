@@ -23,7 +23,7 @@ ON CONFLICT (id) DO UPDATE SET version = excluded.version, queue = excluded.queu
     metadata = excluded.metadata, parent_id = excluded.parent_id, child_no = excluded.child_no,
     on_parent_close = excluded.on_parent_close, successor = excluded.successor;
 
--- name: go_on
+-- name: advance
 -- Heads that have gone on in the state they were in. The constants stand for columns that never change or did not; no
 -- indexed column is written.
 INSERT INTO holdfast_executions (id, org, workflow_id, kind, version, queue, priority, state, created_at, updated_at,
@@ -46,7 +46,7 @@ SELECT e.id FROM (VALUES /*row*/(?, ?)/*end*/) AS wanted
 CROSS JOIN holdfast_executions AS e ON e.parent_id = wanted.column1 AND e.child_no = wanted.column2
 WHERE e.closed_at IS NULL;
 
--- name: bereaved
+-- name: orphans
 -- Open children of closed parents, some of them bound to their parent's fate; NULL where a parent has none left.
 SELECT p.id, c.id FROM holdfast_executions AS p
 LEFT JOIN holdfast_executions AS c ON c.parent_id = p.id AND c.closed_at IS NULL AND c.on_parent_close <> 'abandon'

@@ -43,7 +43,7 @@ CROSS JOIN holdfast_event_keys AS k ON k.org = wanted.column1 AND k.key = wanted
 INSERT INTO holdfast_event_keys (org, key, retained, dropped) VALUES /*row*/(?, ?, ?, ?)/*end*/
 ON CONFLICT (org, key) DO UPDATE SET retained = excluded.retained, dropped = excluded.dropped;
 
--- name: bury
+-- name: dead_letter
 -- Events nobody has got.
 INSERT INTO holdfast_dead_events (id, org, key, data, published_at, correlation, reason, at)
 VALUES /*row*/(?, ?, ?, ?, ?, ?, ?, ?)/*end*/ ON CONFLICT DO NOTHING;
@@ -62,7 +62,7 @@ WHERE id IN (VALUES /*row*/(?)/*end*/);
 -- Dead events that nobody has asked for in all this time.
 DELETE FROM holdfast_dead_events WHERE id IN (SELECT id FROM holdfast_dead_events WHERE at < ? ORDER BY at LIMIT ?);
 
--- name: exhume
+-- name: replay_dead
 -- No longer dead.
 DELETE FROM holdfast_dead_events WHERE id IN (VALUES /*row*/(?)/*end*/);
 

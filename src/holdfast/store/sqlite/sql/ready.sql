@@ -22,7 +22,7 @@ WHERE r.worker IS NULL AND r.org = ? AND r.queue = ?
     AND e.crashes < ? AND (e.last_seq < ? OR r.since_at <= ?) = ?
 ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT ?;
 
--- name: in_lane
+-- name: from_cursor
 -- The same of one priority, from a moment on.
 WITH builds (kind, version, build) AS (VALUES /*row*/(?, ?, ?)/*end*/)
 SELECT r.priority, r.since_at, r.execution_id
@@ -33,7 +33,7 @@ WHERE r.worker IS NULL AND r.org = ? AND r.queue = ? AND r.priority = ? AND r.si
     AND e.crashes < ? AND (e.last_seq < ? OR r.since_at <= ?) = ?
 ORDER BY r.priority DESC, r.since_at, r.execution_id LIMIT ?;
 
--- name: front
+-- name: oldest_live
 -- The first unleased row of a queue with a lower priority than that, of these kinds and versions, whenever it may be taken.
 WITH wanted (kind, version) AS (VALUES /*row*/(?, ?)/*end*/)
 SELECT r.priority, r.since_at FROM holdfast_ready AS r

@@ -63,7 +63,7 @@ WHERE worker IS NULL AND deferred = 0 AND org = ? AND queue = ?
     AND not_before_at <= ? AND kind IN (SELECT kind FROM wanted)
 ORDER BY priority DESC, max(not_before_at, scheduled_at), execution_id, task_no LIMIT ?;
 
--- name: in_lane
+-- name: from_cursor
 -- The same of one priority, from a moment on.
 WITH wanted (kind) AS (VALUES /*row*/(?)/*end*/)
 SELECT priority, max(not_before_at, scheduled_at), execution_id, task_no FROM holdfast_tasks
@@ -71,7 +71,7 @@ WHERE worker IS NULL AND deferred = 0 AND org = ? AND queue = ? AND priority = ?
     AND not_before_at <= ? AND kind IN (SELECT kind FROM wanted)
 ORDER BY priority DESC, max(not_before_at, scheduled_at), execution_id, task_no LIMIT ?;
 
--- name: front
+-- name: oldest_live
 -- The first task of a queue that nobody has, with a lower priority than that, of these kinds, whenever it may be taken.
 WITH wanted (kind) AS (VALUES /*row*/(?)/*end*/)
 SELECT priority, max(not_before_at, scheduled_at) FROM holdfast_tasks

@@ -1,0 +1,199 @@
+"""The doctor's look at what runs: workers, executions that do not move, tasks nobody takes, what was never read."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from shlex import quote
+from typing import TYPE_CHECKING
+
+from holdfast.cli import formatting
+from holdfast.cli.doctor.examination import LATE, UNCLAIMED, Finding, Level, Sessions, sessions_of
+from holdfast.cli.formatting import length, since
+from holdfast.cli.workflow.listing import executions
+from holdfast.model.executions import NEVER, Execution, TaskRow
+from holdfast.model.pauses import Pause
+
+if TYPE_CHECKING:
+    from holdfast.cli.target import Target
+    from holdfast.client.client import Client
+
+SHOWN = 5
+LOOKED_AT = 500
+MANY_ATTEMPTS = 5
+
+
+async def check_all(target: Target, client: Client) -> list[Finding]:
+    now = await target.now()
+    counts = await client.count_workflows()
+    told = ", ".join(f"{number} {status.lower()}" for status, number in sorted(counts.items()) if number) or "none"
+    found = [Finding(Level.OK, f"{target.name}, org {client.org!r} can be asked; executions: {told}")]
+    sessions = await sessions_of(client, now)
+    found += _workers(sessions, now, has_open=any(number for status, number in counts.items() if status.is_open))
+    found += _paused(sessions, now)
+    found += await _stuck(client)
+    found += await _unclaimed(client, now, sessions)
+    found += await _waiting(client, now, sessions)
+    return found + await _unread(client)
+
+
+def _workers(sessions: Sessions, now: int, *, has_open: bool) -> list[Finding]:
+    lost = [row for row in sessions.workers if row.lease_until_at <= now]
+    found = [
+        Finding(Level.OK, f"worker {row.id} is there since {since(row.started_at, now)}") for row in sessions.alive
+    ]
+    if not sessions.alive:
+        level = Level.BAD if has_open else Level.NOTE
+        found.append(Finding(level, "no worker is connected to this database", "start one: holdfast worker APP"))
+    found += [
+        Finding(
+            Level.BAD,
+            f"worker {row.id} was lost {length(now - row.lease_until_at)} ago, and what it held is not taken back",
+            "holdfast recover",
+        )
+        for row in lost
+    ]
+    return found
+
+
+def _paused(sessions: Sessions, now: int) -> list[Finding]:
+    return [
+        *(
+            Finding(
+                Level.NOTE,
+                f"queue {pause.name!r} is paused since {since(pause.since_at, now)}{_reason(pause)}",
+                f"holdfast queue resume {quote(pause.name)}",
+                "queue_paused",
+            )
+            for pause in sessions.paused_queues
+        ),
+        *(
+            Finding(
+                Level.NOTE,
+                f"worker {pause.name} is {pause.mode.value} since {since(pause.since_at, now)}{_reason(pause)}",
+                f"holdfast workers resume {quote(pause.name)}" if pause.mode == "paused" else "stop it when it is done",
+                "worker_paused",
+            )
+            for pause in sessions.paused_workers
+        ),
+    ]
+
+
+def _reason(pause: Pause) -> str:
+    return f": {formatting.short(pause.reason, 300)}" if pause.reason else ""
+
+
+async def _stuck(client: Client) -> list[Finding]:
+    stuck = [execution async for execution in executions(client, LOOKED_AT, status=("STUCK",))]
+    found = []
+    for execution in stuck[:SHOWN]:
+        reason = execution.stuck
+        why = f": {reason.message} [{reason.code}]" if reason is not None else ""
+        found.append(
+            Finding(
+                Level.BAD,
+                formatting.short(f"{execution.workflow_id} ({execution.kind}) is stuck{why}", 400),
+                f"holdfast workflow show {execution.id}",
+            )
+        )
+    if len(stuck) > SHOWN:
+        found.append(Finding(Level.BAD, f"{len(stuck) - SHOWN} more are stuck", "holdfast workflow list -s stuck"))
+    return found
+
+
+async def _unclaimed(client: Client, now: int, sessions: Sessions) -> list[Finding]:
+    groups: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+    async for execution in executions(client, LOOKED_AT, status=("PENDING",)):
+        ready = execution.ready
+        if ready is None or sessions.pause_of(execution.queue) is not None:
+            continue
+        if max(ready.since_at, ready.not_before_at) < now - UNCLAIMED:
+            groups[execution.kind, execution.version, execution.queue].append(ready.since_at)
+    return [
+        Finding(
+            Level.BAD,
+            f"{len(times)} executions of kind {kind!r} version {version!r} have news that no worker takes, the oldest "
+            f"since {since(min(times), now)}",
+            f"run a worker with this kind and version: holdfast worker APP --queue {quote(queue)}",
+        )
+        for (kind, version, queue), times in sorted(groups.items())
+    ]
+
+
+async def _waiting(client: Client, now: int, sessions: Sessions) -> list[Finding]:
+    late = 0
+    tasks: list[tuple[Execution, TaskRow]] = []
+    async for execution in executions(client, LOOKED_AT, status=("WAITING",)):
+        due = [wait.until_at for wait in execution.waiting_for if wait.until_at is not None]
+        late += any(at < now - LATE for at in due)
+        if execution.open_tasks:
+            rows = await client.executions.tasks(client.org, execution.id)
+            tasks += [(execution, row) for row in rows if sessions.pause_of(row.queue) is None]
+    found = []
+    if late:
+        found.append(
+            Finding(
+                Level.BAD,
+                f"{late} executions have timers that should have fired: nothing runs on this database",
+                "start a worker, a server or `holdfast dev`",
+            )
+        )
+    return [*found, *_unclaimed_tasks(tasks, now), *_failing_tasks(tasks)]
+
+
+def _unclaimed_tasks(tasks: Iterable[tuple[Execution, TaskRow]], now: int) -> list[Finding]:
+    groups: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for _, row in tasks:
+        queued_at = max(row.scheduled_at, row.not_before_at)
+        if row.worker is None and queued_at < NEVER and queued_at < now - UNCLAIMED:
+            groups[row.kind, row.queue].append(queued_at)
+    return [
+        Finding(
+            Level.BAD,
+            f"{len(times)} tasks {kind!r} on queue {queue!r} wait for a worker, the oldest since "
+            f"{since(min(times), now)}",
+            f"run a worker that has this task: holdfast worker APP --queue {quote(queue)}",
+        )
+        for (kind, queue), times in sorted(groups.items())
+    ]
+
+
+def _failing_tasks(tasks: Iterable[tuple[Execution, TaskRow]]) -> list[Finding]:
+    failing = [(one, row) for one, row in tasks if row.last_failure is not None and row.attempt >= MANY_ATTEMPTS]
+    return [
+        Finding(
+            Level.NOTE,
+            f"task {row.kind!r} of {execution.workflow_id} has failed {row.attempt} times: "
+            f"{formatting.failure(row.last_failure)}",
+            f"holdfast workflow show {execution.id}",
+        )
+        for execution, row in failing[:SHOWN]
+    ]
+
+
+async def _unread(client: Client) -> list[Finding]:
+    found = []
+    letters = (await client.executions.dead_letters(client.org, None, 100)).letters
+    if letters:
+        found.append(
+            Finding(
+                Level.NOTE,
+                f"{_many(len(letters))} signals were never read, the last of them {letters[0].signal_name!r} of "
+                f"{letters[0].execution_id}",
+                f"holdfast workflow mailbox {letters[0].execution_id}",
+            )
+        )
+    events = await client.messages.dead_events(client.org, None, None, 100)
+    if events:
+        found.append(
+            Finding(
+                Level.NOTE,
+                f"{_many(len(events))} events were published that nobody ever got, the last of key {events[0].key!r}",
+                f"holdfast event dead; holdfast event explain {events[0].id}",
+            )
+        )
+    return found
+
+
+def _many(number: int) -> str:
+    return f"{number} or more" if number == 100 else str(number)

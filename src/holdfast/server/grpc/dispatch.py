@@ -1,0 +1,132 @@
+"""WorkflowDispatch: one row per RPC, one line per handler."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from holdfast.contract.calls import UpdateStatus
+from holdfast.contract.executions import CancelExecution, TerminateExecution
+from holdfast.errors import InvalidRequest, UpdateFailed, UpdateRejected
+from holdfast.model.keys import Role
+from holdfast.server.engine_api import EngineApi
+from holdfast.server.grpc.calls import Call, Method
+from holdfast.server.grpc.histories import LARGEST_PAGE, history_page
+from holdfast.transport.grpc import dispatch as wire
+from holdfast.transport.grpc import holdfast_pb2 as pb
+
+SERVICE = "holdfast.v1.WorkflowDispatch"
+LONGEST_WAIT_S = 30.0
+
+
+class Dispatch:
+    """The handlers. Each gets a call that was let in, and its message."""
+
+    def __init__(self, engine_api: EngineApi) -> None:
+        self._executions = engine_api.executions
+        self._messages = engine_api.messages
+
+    def methods(self) -> tuple[Method, ...]:
+        return (
+            Method("StartWorkflow", pb.StartWorkflowRequest, pb.StartWorkflowResponse, Role.WRITER, self.start),
+            Method(
+                "SignalWithStartWorkflow",
+                pb.SignalWithStartWorkflowRequest,
+                pb.SignalWithStartWorkflowResponse,
+                Role.WRITER,
+                self.signal_with_start,
+            ),
+            Method("SignalWorkflow", pb.SignalWorkflowRequest, pb.SignalWorkflowResponse, Role.WRITER, self.signal),
+            Method("CancelWorkflow", pb.CancelWorkflowRequest, pb.CancelWorkflowResponse, Role.WRITER, self.cancel),
+            Method(
+                "TerminateWorkflow",
+                pb.TerminateWorkflowRequest,
+                pb.TerminateWorkflowResponse,
+                Role.WRITER,
+                self.terminate,
+            ),
+            Method("ResolvePromise", pb.ResolvePromiseRequest, pb.ResolvePromiseResponse, Role.WRITER, self.resolve),
+            Method("RejectPromise", pb.RejectPromiseRequest, pb.RejectPromiseResponse, Role.WRITER, self.reject),
+            Method("PublishEvent", pb.PublishEventRequest, pb.PublishEventResponse, Role.WRITER, self.publish),
+            Method("QueryWorkflow", pb.QueryWorkflowRequest, pb.QueryWorkflowResponse, Role.READER, self.query),
+            Method("UpdateWorkflow", pb.UpdateWorkflowRequest, pb.UpdateWorkflowResponse, Role.WRITER, self.update),
+            Method("GetWorkflow", pb.GetWorkflowRequest, pb.GetWorkflowResponse, Role.READER, self.get),
+            Method("GetResult", pb.GetResultRequest, pb.GetResultResponse, Role.READER, self.result),
+            Method("GetHistory", pb.GetHistoryRequest, pb.GetHistoryResponse, Role.READER, self.history),
+            Method("ListWorkflows", pb.ListWorkflowsRequest, pb.ListWorkflowsResponse, Role.READER, self.list),
+        )
+
+    async def start(self, call: Call, message: Any) -> pb.StartWorkflowResponse:
+        return wire.started(await self._executions.start(wire.start(message, call.org, call.request_id)))
+
+    async def signal_with_start(self, call: Call, message: Any) -> pb.SignalWithStartWorkflowResponse:
+        request = wire.signal_with_start(message, call.org, call.request_id)
+        return wire.signalled_with_start(await self._executions.signal_with_start(request))
+
+    async def signal(self, call: Call, message: Any) -> pb.SignalWorkflowResponse:
+        return wire.signalled(await self._executions.signal(wire.signal(message, call.org, call.request_id)))
+
+    async def cancel(self, call: Call, message: Any) -> pb.CancelWorkflowResponse:
+        request = CancelExecution(
+            org=call.org, workflow_execution_id=message.workflow_execution_id, reason=message.reason
+        )
+        return pb.CancelWorkflowResponse(changed=(await self._executions.cancel(request)).changed)
+
+    async def terminate(self, call: Call, message: Any) -> pb.TerminateWorkflowResponse:
+        request = TerminateExecution(
+            org=call.org, workflow_execution_id=message.workflow_execution_id, reason=message.reason
+        )
+        return pb.TerminateWorkflowResponse(changed=(await self._executions.terminate(request)).changed)
+
+    async def resolve(self, call: Call, message: Any) -> pb.ResolvePromiseResponse:
+        return wire.resolved(await self._messages.settle(wire.resolve(message, call.org)))
+
+    async def reject(self, call: Call, message: Any) -> pb.RejectPromiseResponse:
+        return wire.rejected(await self._messages.settle(wire.reject(message, call.org)))
+
+    async def publish(self, call: Call, message: Any) -> pb.PublishEventResponse:
+        return wire.published(await self._messages.publish(wire.publish(message, call.org, call.request_id)))
+
+    async def query(self, call: Call, message: Any) -> pb.QueryWorkflowResponse:
+        return pb.QueryWorkflowResponse(result=bytes(await self._executions.query(wire.query(message, call.org))))
+
+    async def update(self, call: Call, message: Any) -> pb.UpdateWorkflowResponse:
+        ticket = await self._executions.request_update(wire.update(message, call.org))
+        outcome = await self._executions.update_outcome(call.org, ticket, UpdateStatus.COMPLETED)
+        if outcome.status is not UpdateStatus.COMPLETED:
+            failure = outcome.failure
+            cls = UpdateRejected if outcome.status is UpdateStatus.REJECTED else UpdateFailed
+            raise cls(
+                failure.message if failure is not None else None,
+                error_type=failure.type if failure is not None else "",
+                update_id=outcome.update_id,
+            )
+        return pb.UpdateWorkflowResponse(update_id=outcome.update_id, result=bytes(outcome.result))
+
+    async def get(self, call: Call, message: Any) -> pb.GetWorkflowResponse:
+        if message.workflow_id and not message.workflow_execution_id:
+            found = await self._executions.find(call.org, message.workflow_id)
+        else:
+            found = await self._executions.get(call.org, message.workflow_execution_id)
+        return pb.GetWorkflowResponse(workflow=wire.execution(found))
+
+    async def result(self, call: Call, message: Any) -> pb.GetResultResponse:
+        if not 0 <= message.wait_seconds <= LONGEST_WAIT_S:
+            raise InvalidRequest(f"wait_seconds must lie between 0 and {LONGEST_WAIT_S}", field="wait_seconds")
+        found = await self._executions.get(call.org, message.workflow_execution_id)
+        if found.is_open and not message.wait_seconds:
+            return pb.GetResultResponse(status=found.status)
+        try:
+            # Somewhat less than the limit of all calls: an answer is better than none.
+            async with asyncio.timeout(min(message.wait_seconds or LONGEST_WAIT_S, LONGEST_WAIT_S - 1)):
+                return wire.outcome(await self._executions.outcome(call.org, message.workflow_execution_id))
+        except TimeoutError:
+            found = await self._executions.get(call.org, message.workflow_execution_id)
+            return pb.GetResultResponse(status=found.status)
+
+    async def history(self, call: Call, message: Any) -> pb.GetHistoryResponse:
+        return await history_page(self._executions.history, call.org, message, LARGEST_PAGE)
+
+    # Last, so that `list` means the type in the annotations above.
+    async def list(self, call: Call, message: Any) -> pb.ListWorkflowsResponse:
+        return wire.page(await self._executions.list(wire.list_request(message, call.org)))

@@ -1,0 +1,71 @@
+"""Server-sent events: histories and lists as they change.
+
+A frame of a history has the number of its event as `id`, so that a reader who comes back with `Last-Event-ID` misses
+nothing and gets nothing twice. When the execution is closed and told to the end, `event: end` says so.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from typing import Final
+
+import msgspec
+
+from holdfast.errors import InvalidRequest
+from holdfast.model.events import HistoryEvent
+from holdfast.server.rest.calls import Call, Stream
+from holdfast.server.rest.handlers.executions import list_request
+from holdfast.server.rest.list_streams import one_line
+from holdfast.transport.rest.events import event_view
+
+_ENCODE: Final = msgspec.json.Encoder().encode
+_FRAMES: Final[OrderedDict[tuple[str, int], tuple[HistoryEvent, bytes]]] = OrderedDict()
+REMEMBERED: Final = 512
+REMEMBERED_BYTES: Final = 16_384
+END: Final = b"event: end\ndata: {}\n\n"
+
+
+async def stream_history(call: Call) -> Stream:
+    after = last_event_id(call)
+    # Unknown executions are refused before the stream begins.
+    await call.engine_api.executions.get(call.org, call.execution_id)
+    return Stream(_history(call, after))
+
+
+def last_event_id(call: Call) -> int:
+    """The number after which a reader goes on."""
+    text = call.last_event_id
+    if text is None:
+        after: int = call.query.after
+        return after
+    if not (text.isascii() and text.isdigit()) or len(text) > 18:
+        raise InvalidRequest("Last-Event-ID must be the number of an event", field="Last-Event-ID")
+    return int(text)
+
+
+async def _history(call: Call, after: int) -> AsyncIterator[bytes]:
+    async for events in call.engine_api.feeds.history(call.org, call.execution_id, after):
+        yield b"".join([_frame(call.execution_id, event) for event in events])
+    yield END
+
+
+def _frame(execution_id: str, event: HistoryEvent) -> bytes:
+    """Made once for all who follow the execution."""
+    key = (execution_id, event.seq)
+    found = _FRAMES.get(key)
+    if found is not None and found[0] is event:
+        return found[1]
+    data = one_line(_ENCODE(event_view(event)))
+    frame = b"id: %d\nevent: %b\ndata: %b\n\n" % (event.seq, event.type.encode(), data)
+    if len(frame) <= REMEMBERED_BYTES:
+        _FRAMES[key] = (event, frame)
+        if len(_FRAMES) > REMEMBERED:
+            _FRAMES.popitem(last=False)
+    return frame
+
+
+async def stream_workflows(call: Call) -> Stream:
+    request = list_request(call.org, call.query)
+    await call.engine_api.executions.list(request)
+    return Stream(call.lists.follow(request))

@@ -1,0 +1,234 @@
+"""What an application asks for and is answered: messages to the contract's requests, answers to messages.
+
+Fields that are not set mean what the contract's defaults mean. Everything raised here is an InvalidRequest that names
+the message's own field.
+"""
+
+from __future__ import annotations
+
+from holdfast.contract import calls
+from holdfast.contract import executions as ex
+from holdfast.contract import messages as ms
+from holdfast.model import events as e
+from holdfast.model.executions import Execution, WorkflowStatus
+from holdfast.model.values import Failure, IfClosed, IfRunning
+from holdfast.transport.grpc import holdfast_pb2 as pb
+from holdfast.transport.grpc.fields import DEFAULT_QUEUE, choice, given, instant
+from holdfast.transport.grpc.payloads import payload
+
+REJECTED = "Rejected"
+
+
+# --- starting and signalling ---
+
+
+def start(message: pb.StartWorkflowRequest, org: str, request_id: str | None) -> ex.StartWorkflow:
+    return ex.StartWorkflow(
+        org=org,
+        kind=message.workflow_kind,
+        version=given(message, "workflow_version"),
+        workflow_id=message.workflow_id or None,
+        input=payload(message.workflow_input, "workflow_input"),
+        queue=message.queue or DEFAULT_QUEUE,
+        priority=message.priority_seconds,
+        metadata=dict(message.metadata) or None,
+        execution_timeout_s=given(message, "execution_timeout_seconds"),
+        start_at=instant(given(message, "start_at"), "start_at"),
+        if_running=choice(message.if_running or IfRunning.USE_EXISTING, IfRunning, "if_running"),
+        if_closed=choice(message.if_closed or IfClosed.ALLOW, IfClosed, "if_closed"),
+        ttl_s=given(message, "idempotency_key_ttl_seconds"),
+        request_id=request_id,
+    )
+
+
+def started(answer: ex.StartAnswer) -> pb.StartWorkflowResponse:
+    return pb.StartWorkflowResponse(
+        workflow_execution_id=answer.workflow_execution_id,
+        workflow_id=answer.workflow_id,
+        workflow_created=answer.workflow_created,
+        idempotency_key_used=answer.idempotency_key_used,
+        idempotency_key_new=answer.idempotency_key_new,
+    )
+
+
+def signal_with_start(
+    message: pb.SignalWithStartWorkflowRequest, org: str, request_id: str | None
+) -> ex.SignalWithStart:
+    return ex.SignalWithStart(
+        org=org,
+        workflow_id=message.workflow_id,
+        kind=message.workflow_kind,
+        version=given(message, "workflow_version"),
+        input=payload(message.workflow_input, "workflow_input"),
+        queue=message.queue or DEFAULT_QUEUE,
+        priority=message.priority_seconds,
+        metadata=dict(message.metadata) or None,
+        ttl_s=given(message, "idempotency_key_ttl_seconds"),
+        signal_name=message.signal_name,
+        signal_value=payload(message.signal_value, "signal_value"),
+        request_id=request_id,
+    )
+
+
+def signalled_with_start(answer: ex.SignalWithStartResponse) -> pb.SignalWithStartWorkflowResponse:
+    return pb.SignalWithStartWorkflowResponse(
+        workflow_execution_id=answer.workflow_execution_id,
+        workflow_created=answer.workflow_created,
+        signal_event_sequence=answer.signal_event_sequence,
+        signal_delivered=answer.signal_delivered,
+    )
+
+
+def signal(message: pb.SignalWorkflowRequest, org: str, request_id: str | None) -> ex.SignalWorkflow:
+    return ex.SignalWorkflow(
+        org=org,
+        workflow_execution_id=message.workflow_execution_id,
+        signal_name=message.signal_name,
+        signal_value=payload(message.signal_value, "signal_value"),
+        request_id=request_id,
+    )
+
+
+def signalled(answer: ex.SignalResponse) -> pb.SignalWorkflowResponse:
+    return pb.SignalWorkflowResponse(
+        signal_event_sequence=answer.signal_event_sequence, signal_delivered=answer.signal_delivered
+    )
+
+
+# --- promises and events ---
+
+
+def resolve(message: pb.ResolvePromiseRequest, org: str) -> ms.SettlePromise:
+    return ms.SettlePromise(
+        org=org,
+        promise_id=message.promise_id,
+        value=payload(message.value, "value"),
+        request_id=given(message, "idempotency_key"),
+        ttl_s=given(message, "idempotency_key_ttl_seconds"),
+    )
+
+
+def reject(message: pb.RejectPromiseRequest, org: str) -> ms.SettlePromise:
+    return ms.SettlePromise(
+        org=org,
+        promise_id=message.promise_id,
+        failure=Failure(type=message.error_type or REJECTED, message=message.error),
+        request_id=given(message, "idempotency_key"),
+        ttl_s=given(message, "idempotency_key_ttl_seconds"),
+    )
+
+
+def resolved(answer: ms.SettleAnswer) -> pb.ResolvePromiseResponse:
+    return pb.ResolvePromiseResponse(
+        already_resolved=answer.already_resolved,
+        idempotency_key_used=answer.idempotency_key_used,
+        idempotency_key_new=answer.idempotency_key_new,
+    )
+
+
+def rejected(answer: ms.SettleAnswer) -> pb.RejectPromiseResponse:
+    return pb.RejectPromiseResponse(
+        already_resolved=answer.already_resolved,
+        idempotency_key_used=answer.idempotency_key_used,
+        idempotency_key_new=answer.idempotency_key_new,
+    )
+
+
+def publish(message: pb.PublishEventRequest, org: str, request_id: str | None) -> ms.PublishEvent:
+    return ms.PublishEvent(
+        org=org,
+        key=message.key,
+        data=payload(message.data, "data"),
+        request_id=given(message, "idempotency_key") or request_id,
+        ttl_s=given(message, "idempotency_key_ttl_seconds"),
+    )
+
+
+def published(answer: ms.PublishAnswer) -> pb.PublishEventResponse:
+    return pb.PublishEventResponse(
+        event_id=answer.event_id,
+        delivered=answer.delivered,
+        retained=answer.retained,
+        idempotency_key_used=answer.idempotency_key_used,
+        idempotency_key_new=answer.idempotency_key_new,
+    )
+
+
+# --- asking a program ---
+
+
+def query(message: pb.QueryWorkflowRequest, org: str) -> calls.QueryExecution:
+    has_input = message.HasField("input")
+    return calls.QueryExecution(
+        org=org,
+        workflow_execution_id=message.workflow_execution_id,
+        query_name=message.query_name,
+        input=payload(message.input, "input"),
+        has_input=has_input,
+        as_of=given(message, "as_of"),
+    )
+
+
+def update(message: pb.UpdateWorkflowRequest, org: str) -> calls.RequestUpdate:
+    return calls.RequestUpdate(
+        org=org,
+        workflow_execution_id=message.workflow_execution_id,
+        update_name=message.update_name,
+        input=payload(message.input, "input"),
+        update_id=given(message, "update_id"),
+    )
+
+
+# --- looking ---
+
+
+def list_request(message: pb.ListWorkflowsRequest, org: str) -> ex.ListExecutions:
+    return ex.ListExecutions(
+        org=org,
+        statuses=tuple(choice(status, WorkflowStatus, "statuses") for status in message.statuses),
+        kinds=tuple(message.workflow_kinds),
+        workflow_id=message.workflow_id or None,
+        queue=message.queue or None,
+        metadata=tuple(message.metadata.items()),
+        cursor=message.cursor or None,
+        limit=message.limit or 100,
+    )
+
+
+def page(answer: ex.ExecutionPage) -> pb.ListWorkflowsResponse:
+    return pb.ListWorkflowsResponse(
+        workflows=[execution(found) for found in answer.items], next_cursor=answer.next_cursor or ""
+    )
+
+
+def execution(found: Execution) -> pb.WorkflowExecution:
+    return pb.WorkflowExecution(
+        workflow_execution_id=found.id,
+        workflow_id=found.workflow_id,
+        workflow_kind=found.kind,
+        workflow_version=found.version,
+        queue=found.queue,
+        priority_seconds=found.priority,
+        status=found.status,
+        created_at=found.created_at,
+        updated_at=found.updated_at,
+        last_event_sequence=found.last_seq,
+        metadata=found.metadata or {},
+    )
+
+
+def outcome(answer: ex.Outcome) -> pb.GetResultResponse:
+    """How an execution ended, as its last event tells."""
+    body = answer.last_event.body
+    told = pb.GetResultResponse(closed=True, status=answer.status)
+    match body:
+        case e.WorkflowCompleted():
+            told.result = bytes(body.result)
+        case e.WorkflowFailed():
+            told.error_type, told.error = body.failure.type, body.failure.message
+        case e.WorkflowContinued():
+            told.successor = body.new_execution_id
+        case _:
+            told.error = getattr(body, "reason", "")
+            told.successor = getattr(body, "successor", None) or ""
+    return told

@@ -1,0 +1,271 @@
+"""The server itself: how it starts, what it bears, how it stops, what it writes down."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import socket
+import ssl
+import subprocess
+import sys
+
+import pytest
+
+from holdfast import Client, Server, ServerConfig
+from holdfast.errors import InvalidServer, UnprotectedServer
+from holdfast.model.keys import Role
+from holdfast.server.auth import AuthMode, AuthSettings
+from tests.conftest import QUICK, until
+from tests.rest_server import EXECUTIONS, make_key
+from tests.unit.server.rest.conftest import WORKFLOWS
+from tests.unit.server.rest.test_executions import start
+
+ANY = ServerConfig(port=0, grpc_port=None)
+
+
+async def test_a_server_is_an_engine_with_listeners(database_url):
+    async with Server(database_url, workflows=WORKFLOWS, config=QUICK, server=ANY) as server:
+        async with Client.connect(server.url) as client:
+            handle = await client.start_workflow("asks", workflow_id="w")
+            assert handle.id == (await server.client.find_workflow("w")).id
+        port = int(server.url.rpartition(":")[2])
+    with pytest.raises(OSError, match=r"."):
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    with pytest.raises(InvalidServer):
+        server.url  # noqa: B018 - it raises
+
+
+async def test_both_listeners_open_and_close(database_url):
+    async with Server(
+        database_url, workflows=WORKFLOWS, config=QUICK, server=ServerConfig(port=0, grpc_port=0)
+    ) as server:
+        assert server.grpc is not None
+        assert server.grpc.port != int(server.url.rpartition(":")[2])
+
+
+async def test_others_are_not_let_in_without_keys(database_url):
+    server = Server(database_url, config=QUICK, server=ServerConfig(host="0.0.0.0", port=0, grpc_port=None))
+    with pytest.raises(UnprotectedServer, match="key"):
+        await server.open()
+    assert not server.engine._running
+
+
+async def test_a_port_that_is_taken(api, running, open_api):
+    with pytest.raises(InvalidServer, match="another server"):
+        await open_api(config=ServerConfig(port=api.port))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"tls_key": "key.pem"},
+        {"tls_certificate": "nowhere.pem"},
+        {"host": "256.256.256.256"},
+    ],
+)
+async def test_settings_that_can_not_work(open_api, settings):
+    with pytest.raises((InvalidServer, UnprotectedServer)):
+        await open_api(config=ServerConfig(port=0, **settings))
+
+
+async def test_tls(tmp_path, running, open_api):
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    subprocess.run(
+        f"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost "
+        f"-addext subjectAltName=IP:127.0.0.1 -keyout {key} -out {certificate}",
+        shell=True,
+        check=True,
+        capture_output=True,
+    )
+    api = await open_api(config=ServerConfig(port=0, tls_certificate=str(certificate), tls_key=str(key)))
+    trusting = ssl.create_default_context(cafile=str(certificate))
+    async with Client.connect(api.url, tls=trusting) as client:
+        assert {} == {status: n for status, n in (await client.count_workflows()).items() if n}
+    with pytest.raises(InvalidServer, match="trusted"):
+        await Client.connect(api.url)
+
+
+async def test_requests_under_way_finish_when_it_stops(running, open_api, monkeypatch):
+    api = await open_api()
+    begun, go_on = asyncio.Event(), asyncio.Event()
+    count = running._local.executions.count
+
+    async def slow(org):
+        begun.set()
+        await go_on.wait()
+        return await count(org)
+
+    monkeypatch.setattr(running._local.executions, "count", slow)
+    counting = asyncio.create_task(api.get(f"{EXECUTIONS}/count"))
+    await begun.wait()
+    stopping = asyncio.create_task(api.server.stop())
+    await until(lambda: _refuses(api))
+    go_on.set()
+    await stopping
+
+    assert (200, 0) == ((await counting).status, (await counting).json["total"])
+
+
+async def _refuses(api):
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", api.port)
+    except OSError:
+        return True
+    writer.close()
+    return False
+
+
+async def test_what_takes_longer_than_the_grace_is_cut_off(running, open_api, monkeypatch):
+    api = await open_api(config=ServerConfig(port=0, shutdown_grace_s=0.05))
+
+    async def never(org):
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(running._local.executions, "count", never)
+    counting = asyncio.create_task(api.get(f"{EXECUTIONS}/count"))
+    await until(lambda: api.server._uvicorn.server_state.tasks)
+    await api.server.stop()
+    assert (503, "engine_stopped") == ((await counting).status, (await counting).json["code"])
+
+
+async def test_headers_that_are_too_large_a04(api):
+    small = await api.get(EXECUTIONS, headers={"x-much": "x" * 10_000})
+    large = await api.get(EXECUTIONS, headers={"x-much": "x" * 17_000})
+    path = await api.get(EXECUTIONS + "/" + "x" * 5_000)
+    endless = await api.raw(b"GET / HTTP/1.1\r\nhost: localhost\r\n" + b"x: y\r\n" * 20_000)
+
+    assert [200, 431, 431, 431] == [small.status, large.status, path.status, endless.status]
+
+
+async def test_headers_that_never_end_a84(open_api):
+    api = await open_api(config=ServerConfig(port=0, header_timeout_s=0.05))
+    silent = await api.raw(b"")
+    slow = await api.raw(b"GET /healthz HTTP/1.1\r\nhost: x\r\n")
+
+    assert [408, 408] == [silent.status, slow.status]
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"POST /healthz HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nxx",
+        b"GET /healthz HTTP/9.9\r\nhost: x\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00",
+        b"hello\r\n\r\n",
+    ],
+)
+async def test_what_is_no_proper_http_is_refused_a84(api, sent):
+    reply = await api.raw(sent)
+    assert 400 == reply.status
+
+
+async def test_a_connection_is_kept_and_used_again(api):
+    reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
+    for _ in range(3):
+        writer.write(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert b"200 OK" in head
+        assert b"alive" in await reader.readexactly(18)
+    writer.close()
+
+
+async def test_too_many_requests(open_api):
+    api = await open_api(config=ServerConfig(port=0, requests_per_second=3))
+    answers = [await api.get(EXECUTIONS) for _ in range(8)]
+    refused = [answer for answer in answers if answer.status == 429]
+
+    assert 200 == answers[0].status
+    assert refused
+    assert {"too_many_requests"} == {answer.json["code"] for answer in refused}
+    assert int(refused[0].headers["retry-after"]) >= 1
+    assert 200 == (await api.get("/healthz")).status
+
+
+async def test_request_ids_are_echoed_if_they_are_sane(api):
+    for given, kept in (("abc-1", True), ("x" * 129, False), ("a b", False), ('"><script>', False)):
+        answer = await api.get(EXECUTIONS, headers={"x-request-id": given})
+        assert kept is (given == answer.headers["x-request-id"])
+
+
+async def test_the_access_log_has_no_secrets(running, open_api, caplog):
+    key = await make_key(running, Role.ADMIN)
+    api = await open_api(auth=AuthSettings(mode=AuthMode.KEYS))
+    caplog.set_level(logging.DEBUG)
+    await api.get(f"{EXECUTIONS}?workflow_id={key}", key=key)
+    await api.get(f"{EXECUTIONS}/{key}", key=key)
+    await api.get(f"/api/v1/{key}%0d%0aforged", key=key, headers={"x-request-id": "mine"})
+    await api.post("/api/v1/promises/complete", {"token": "ct_secret", "result": 1}, key=key)
+    lines = [json.loads(record.message) for record in caplog.records if record.name == "holdfast.access"]
+
+    assert key not in caplog.text
+    assert "ct_secret" not in caplog.text
+    assert ["list_workflows", "get_workflow", None, "complete_promise_v1"] == [line["operation"] for line in lines]
+    assert ("mine", 404) == (lines[2]["request_id"], lines[2]["status"])
+    assert all(line["key_id"] for line in lines if line["operation"])
+
+
+async def test_a_fault_of_our_own_is_told_without_details(api, running, monkeypatch, caplog):
+    async def broken(org):
+        raise RuntimeError("secret of the house")
+
+    monkeypatch.setattr(running._local.executions, "count", broken)
+    answer = await api.get(f"{EXECUTIONS}/count")
+
+    assert (500, "internal_error") == (answer.status, answer.json["code"])
+    assert b"secret of the house" not in answer.data
+    assert "secret of the house" in caplog.text
+    assert answer.json["request_id"] in caplog.text
+
+
+async def test_pages_come_from_here_alone(api):
+    page = await api.get("/api/docs")
+    api = await api.get("/api/openapi.json")
+
+    assert (200, 200) == (page.status, api.status)
+    assert "3.1.0" == api.json["openapi"]
+    assert b"http" not in page.data.replace(b"http-equiv", b"")
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+
+
+async def test_pages_can_be_left_out_a79(open_api):
+    api = await open_api(config=ServerConfig(port=0, documentation=False))
+    assert [404, 404] == [(await api.get(path)).status for path in ("/api/docs", "/api/openapi.json")]
+
+
+async def test_health(api, running, monkeypatch):
+    from holdfast.errors import StorageBusy
+
+    async def away(*given):
+        raise StorageBusy
+
+    fine = await api.get("/readyz")
+    monkeypatch.setattr(running._local.messages, "events", away)
+    busy = await api.get("/readyz")
+
+    assert (200, 503, "storage_busy") == (fine.status, busy.status, busy.json["code"])
+    assert 200 == (await api.get("/healthz")).status
+
+
+async def test_a_probe_does_not_wait_for_a_database_that_is_silent(api, running, monkeypatch):
+    monkeypatch.setattr("holdfast.server.rest.handlers.system.READY_S", 0.01)
+    monkeypatch.setattr(running._local.messages, "events", lambda *given: asyncio.Event().wait())
+    answer = await api.get("/readyz")
+
+    assert (503, "storage_busy") == (answer.status, answer.json["code"])
+
+
+async def test_the_server_needs_no_engine_to_be_light():
+    """`import holdfast` loads none of it."""
+    code = (
+        "import sys, holdfast; sys.exit(any(m.split('.')[0] in {'uvicorn', 'httptools', 'grpc'} for m in sys.modules))"
+    )
+    running = await asyncio.create_subprocess_exec(sys.executable, "-c", code)
+    assert 0 == await running.wait()
+
+
+async def test_long_polls_are_capped_a78(api):
+    execution_id = await start(api, "asks")
+    answer = await api.get(f"{EXECUTIONS}/{execution_id}/result?wait=31")
+    assert (422, "wait") == (answer.status, answer.json["field"])
