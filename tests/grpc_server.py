@@ -158,7 +158,7 @@ class EndOfStream(Exception):
 
 
 @asynccontextmanager
-async def api(engine: Engine, **options: Any) -> AsyncIterator[tuple[GrpcServer, Caller]]:
+async def grpc_api(engine: Engine, **options: Any) -> AsyncIterator[tuple[GrpcServer, Caller]]:
     server = await open_server(engine, **options)
     try:
         async with Caller(server.address) as caller:

@@ -154,10 +154,10 @@ async def unfinished(api: Engine) -> str:
     """What is still open, who holds it, and whether anybody was told that the rest is over."""
     execution_rows = [record.execution_row for record in await read(api.storage)]
     still_open = [
-        f"{execution_row.workflow_id} {execution_row.status} seq {execution_row.last_seq} seen {execution_row.seen_seq} epoch {execution_row.epoch} crashes "
-        f"{execution_row.crashes} ready {execution_row.ready} waits {execution_row.waiting_for}"
-        for execution_row in execution_rows
-        if execution_row.is_open
+        f"{row.workflow_id} {row.status} seq {row.last_seq} seen {row.seen_seq} epoch {row.epoch} crashes "
+        f"{row.crashes} ready {row.ready} waits {row.waiting_for}"
+        for row in execution_rows
+        if row.is_open
     ]
     return f"{len(still_open)} of {len(execution_rows)} are open:\n" + "\n".join(still_open)
 

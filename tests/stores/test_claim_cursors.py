@@ -43,14 +43,14 @@ def always_from_cursors(monkeypatch: pytest.MonkeyPatch) -> None:
     claim_from_cursors(monkeypatch, transactions)
 
 
-@pytest.mark.usefixtures("always_in_lanes")
+@pytest.mark.usefixtures("always_from_cursors")
 class TestClaimsInLanes(Claiming):
     """All that is said of claims holds of those in lanes."""
 
     shared = True
 
 
-@pytest.mark.usefixtures("always_in_lanes")
+@pytest.mark.usefixtures("always_from_cursors")
 async def test_what_this_process_writes_is_seen_at_once(open_store):
     """Older than the beginning of its lane, or of a priority nobody has met."""
     bench = await Bench.opened(open_store)
@@ -62,7 +62,7 @@ async def test_what_this_process_writes_is_seen_at_once(open_store):
     assert (await bench.load(turn_claims=[turn_claim()])).turn_claims == [[an_id(3), an_id(2), an_id(1)]]
 
 
-@pytest.mark.usefixtures("always_in_lanes")
+@pytest.mark.usefixtures("always_from_cursors")
 async def test_a_claim_that_may_have_passed_something_by_says_when_to_claim_again(open_store):
     """Not one that has got all it wanted."""
     bench = await Bench.opened(open_store)
@@ -77,7 +77,7 @@ async def test_a_claim_that_may_have_passed_something_by_says_when_to_claim_agai
         assert bench.now < again_at <= bench.now + 10_000_000
 
 
-@pytest.mark.usefixtures("always_in_lanes")
+@pytest.mark.usefixtures("always_from_cursors")
 async def test_what_another_process_writes_is_seen_in_time(open_store):
     """What is young at once; what a lane passes by, ten seconds later at most."""
     bench, other = await Bench.opened(open_store), await Bench.opened(open_store)

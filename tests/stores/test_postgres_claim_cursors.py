@@ -34,14 +34,14 @@ def every_scope_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
     claim_from_cursors(monkeypatch, transactions)
 
 
-@pytest.mark.usefixtures("every_front_is_long")
+@pytest.mark.usefixtures("every_scope_is_long")
 class TestClaimsInLanes(Claiming):
     """All that is said of claims holds of those in lanes."""
 
     shared = True
 
 
-@pytest.mark.usefixtures("every_front_is_long")
+@pytest.mark.usefixtures("every_scope_is_long")
 async def test_what_this_node_writes_is_seen_at_once(open_store):
     """Older than the beginning of its lane, or of a priority nobody has met."""
     bench = await Bench.opened(open_store)
@@ -53,7 +53,7 @@ async def test_what_this_node_writes_is_seen_at_once(open_store):
     assert (await bench.load(turn_claims=[turn_claim()])).turn_claims == [[an_id(3), an_id(2), an_id(1)]]
 
 
-@pytest.mark.usefixtures("every_front_is_long")
+@pytest.mark.usefixtures("every_scope_is_long")
 async def test_a_claim_that_may_have_passed_something_by_says_when_to_claim_again(open_store):
     """Not one that has got all it wanted."""
     bench = await Bench.opened(open_store)
@@ -68,7 +68,7 @@ async def test_a_claim_that_may_have_passed_something_by_says_when_to_claim_agai
         assert bench.now < again_at <= bench.now + 10_000_000
 
 
-@pytest.mark.usefixtures("every_front_is_long")
+@pytest.mark.usefixtures("every_scope_is_long")
 async def test_what_another_node_writes_is_seen_in_time(open_store):
     """What is young at once; what a lane passes by, ten seconds later at most."""
     bench, other = await Bench.opened(open_store), await Bench.opened(open_store)
@@ -81,7 +81,7 @@ async def test_what_another_node_writes_is_seen_in_time(open_store):
     assert (await bench.load(turn_claims=[turn_claim()])).turn_claims == [[an_id(3), an_id(2), an_id(1)]]
 
 
-@pytest.mark.usefixtures("every_front_is_long")
+@pytest.mark.usefixtures("every_scope_is_long")
 async def test_rows_that_somebody_holds_are_passed_by(postgres_url, open_store):
     bench = await Bench.opened(open_store)
     made = await make_ready(bench, *((number, 0, number) for number in range(1, 9)))
@@ -92,7 +92,7 @@ async def test_rows_that_somebody_holds_are_passed_by(postgres_url, open_store):
     assert [key for key, _ in loaded.task_claims[0]] == [an_id(2), an_id(4), an_id(5)]
 
 
-@pytest.mark.parametrize("leave", [None, LEAVE], ids=["alone", "in company"])
+@pytest.mark.parametrize("sticky", [None, LEAVE], ids=["alone", "in company"])
 async def test_a_claim_continues_behind_what_somebody_holds(postgres_url, open_store, sticky):
     """Another node is about to take the first: it must not cost this one its share."""
     bench = await Bench.opened(open_store)
@@ -103,7 +103,7 @@ async def test_a_claim_continues_behind_what_somebody_holds(postgres_url, open_s
     assert loaded.executions.keys() == set(loaded.turn_claims[0])
 
 
-@pytest.mark.parametrize("leave", [None, LEAVE], ids=["alone", "in company"])
+@pytest.mark.parametrize("sticky", [None, LEAVE], ids=["alone", "in company"])
 async def test_a_claim_continues_behind_what_somebody_has_just_taken(monkeypatch, open_store, sticky):
     """Between finding and locking: a claim that comes back with less looks as if there were no more."""
     claim_from_cursors(monkeypatch, transactions)
@@ -123,14 +123,14 @@ async def test_a_claim_continues_behind_what_somebody_has_just_taken(monkeypatch
     assert loaded.turn_claims == [[an_id(4), an_id(5), an_id(6)]]
 
 
-@pytest.mark.parametrize("leave", [None, LEAVE], ids=["alone", "in company"])
-@pytest.mark.parametrize("in_lanes", [False, True], ids=["from the beginning", "in lanes"])
+@pytest.mark.parametrize("sticky", [None, LEAVE], ids=["alone", "in company"])
+@pytest.mark.parametrize("from_cursors", [False, True], ids=["from the beginning", "in lanes"])
 async def test_a_small_claim_continues_behind_all_that_somebody_holds(
     request, postgres_url, open_store, sticky, from_cursors
 ):
     """However little room a node has: somebody's long transaction holds up what it has touched, and nothing else."""
     if from_cursors:
-        request.getfixturevalue("every_front_is_long")
+        request.getfixturevalue("every_scope_is_long")
     bench = await Bench.opened(open_store)
     made = await make_ready(bench, *((number, 0, number) for number in range(1, 52)))
     await bench.write(new_tasks=[a_task(execution, scheduled_at=START + n) for n, execution in enumerate(made)])

@@ -31,7 +31,7 @@ def every_lookup_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(due_cursor, "LONG_US", -1)
 
 
-@pytest.mark.usefixtures("every_look_is_long")
+@pytest.mark.usefixtures("every_lookup_is_long")
 class _Looked:
     """Stores that have looked before they are used."""
 
@@ -71,7 +71,7 @@ async def due(bench: Bench) -> tuple[list[str], list[str]]:
     return [timer.execution_id for timer in loaded.due_timers], [key for key, _ in loaded.due_tasks]
 
 
-@pytest.mark.usefixtures("every_look_is_long")
+@pytest.mark.usefixtures("every_lookup_is_long")
 async def test_what_this_node_writes_is_seen_at_once(open_store):
     bench = await Bench.opened(open_store)
     first, second = await begun(bench, 1, 2)
@@ -83,7 +83,7 @@ async def test_what_this_node_writes_is_seen_at_once(open_store):
     assert await due(bench) == ([an_id(1)], [an_id(2)])
 
 
-@pytest.mark.usefixtures("every_look_is_long")
+@pytest.mark.usefixtures("every_lookup_is_long")
 async def test_what_another_node_writes_is_seen_in_time(open_store):
     """What has become due just now at once; what was due long before, after the next look."""
     bench, other = await Bench.opened(open_store), await Bench.opened(open_store)
@@ -100,7 +100,7 @@ async def test_what_another_node_writes_is_seen_in_time(open_store):
     assert await due(bench) == ([an_id(1), an_id(2)], [])
 
 
-@pytest.mark.usefixtures("every_look_is_long")
+@pytest.mark.usefixtures("every_lookup_is_long")
 async def test_a_clock_that_is_put_back_makes_it_look_again(open_store):
     bench, other = await Bench.opened(open_store), await Bench.opened(open_store)
     (first,) = await begun(bench, 1)
@@ -111,7 +111,7 @@ async def test_a_clock_that_is_put_back_makes_it_look_again(open_store):
     assert await bench.store.next_due_at(bench.now) == START + 5
 
 
-@pytest.mark.usefixtures("every_look_is_long")
+@pytest.mark.usefixtures("every_lookup_is_long")
 async def test_what_is_written_while_somebody_looks_counts(monkeypatch, open_store):
     bench = await Bench.opened(open_store)
     (first,) = await begun(bench, 1)

@@ -80,7 +80,7 @@ async def test_a_notification_is_taken_once(postgres_url):
     """Until the next one comes, or it is time to look anyway."""
     async with node(postgres_url) as one:
         assert one.take_changed()
-        one.hear()
+        one.on_notified()
 
         assert one.take_changed()
         assert not one.take_changed()
@@ -227,7 +227,7 @@ async def test_a_server_that_is_not_there_does_not_keep_a_node_from_starting(cap
     """Nor from stopping; connecting goes on meanwhile, and is logged once."""
     with caplog.at_level(logging.WARNING):
         async with node("postgresql://u:hush@127.0.0.1:1/app") as alone:
-            alone.tell()
+            alone.notify_peers()
 
             assert not alone.healthy
             assert alone.take_changed()
@@ -317,7 +317,7 @@ async def test_who_goes_before_anybody_answers_says_so_once(postgres_url):
 async def test_that_a_worker_lives_is_no_events(postgres_url, monkeypatch):
     """Other nodes are told of what is committed, but not of heartbeats."""
     told: list[str] = []
-    monkeypatch.setattr(Notifications, "tell", lambda _: told.append("look"))
+    monkeypatch.setattr(Notifications, "notify_peers", lambda _: told.append("look"))
 
     async def opened(clock: Any, source: Any) -> PostgresStore:
         store = PostgresStore(postgres_url, StoreConfig(), clock)

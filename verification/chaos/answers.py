@@ -135,7 +135,8 @@ def overlaps(run: Run) -> Iterator[Violation]:
                 before.execution_row.is_open
                 or run.committed[record.execution_row.id][0] < run.committed[before.execution_row.id][1]
             ):
-                text = f"began while {before.execution_row.id}, another run of {record.execution_row.workflow_id!r}, was open"
+                open_ = before.execution_row.id
+                text = f"began while {open_}, another run of {record.execution_row.workflow_id!r}, was open"
                 yield Violation("I17", record.execution_row.id, 1, text)
         last[record.execution_row.workflow_id] = record
 

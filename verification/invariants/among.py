@@ -153,7 +153,8 @@ def _carried(record: Record, by_id: Records) -> Iterator[Violation]:
     for event in taken:
         original = originals.get(_from(event))
         if original is None or _content(original) != _content(event):
-            text = f"{event.type} was carried over from #{_from(event)} of {source.execution_row.id}, which is something else"
+            original_of = f"#{_from(event)} of {source.execution_row.id}"
+            text = f"{event.type} was carried over from {original_of}, which is something else"
             yield Violation("I06", record.execution_row.id, event.seq, text)
         elif reset is None and isinstance(event.body, e.UpdateRequested) and event.body.update_id in answered:
             text = (

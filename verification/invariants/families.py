@@ -62,7 +62,8 @@ def _parent_of(child: Record, by_id: Records) -> Iterator[Violation]:
         return
     first = _first_run(child, by_id)
     if first is not None and first != started.child_execution_id and started.if_running != IfRunning.USE_EXISTING:
-        text = f"is child {execution_row.child_no} of {parent.execution_row.id}, which has started {started.child_execution_id} as that"
+        other = started.child_execution_id
+        text = f"is child {execution_row.child_no} of {parent.execution_row.id}, which has started {other} as that"
         yield Violation("I15", execution_row.id, 0, text)
 
 

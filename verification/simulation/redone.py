@@ -147,7 +147,8 @@ def _taken_along(
         return
     sure = {seq for seq in due if call.what != "fork" or seq <= call.known}
     if found != sorted(set(found)) or not sure <= set(found) <= allowed:
-        text = f"{call.what} {call.request_id}: {kind.TYPE} {due} of {source.execution_row.id} came later, {found} went along"
+        missing = f"{kind.TYPE} {due} of {source.execution_row.id}"
+        text = f"{call.what} {call.request_id}: {missing} came later, {found} went along"
         yield Violation("I06", record.execution_row.id, reset.seq, text)
 
 
@@ -159,7 +160,7 @@ def _given(record: Record, source: Record, cut: int) -> Iterator[Violation]:
     mine = _ends(record.history)
     for number in started.keys() & ends.keys():
         if number not in mine or e.encode_body(mine[number].body) != e.encode_body(ends[number].body):
-            text = f"child {number} had ended before {source.execution_row.id} was done again; that is not what it was told"
+            text = f"child {number} had ended before {source.execution_row.id} was done again; that is not its outcome"
             yield Violation("I15", record.execution_row.id, mine[number].seq if number in mine else 0, text)
 
 

@@ -1,4 +1,5 @@
-"""The command `holdfast`: finds the subcommand, shows errors as one line, turns them into exit codes (`exits.py`)."""
+"""The command `holdfast`: finds the subcommand, shows errors as one line, turns them into exit codes
+(`exit_codes.py`)."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Backfill:
                     dispatcher.open_queues(session),
                     request.builds,
                     self._turn_limit,
-                    dispatcher.sticky(),
+                    dispatcher.sticky_policy(),
                     suspect_from=dispatcher.suspect_from,
                     suspects=int(session.suspect is None),
                 )

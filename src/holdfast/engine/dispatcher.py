@@ -109,7 +109,7 @@ class Dispatcher:
         """By org and name. Replaced, never changed: the writer may be reading it."""
         self._paused_workers = NOTHING
 
-    def sticky(self) -> StickyPolicy | None:
+    def sticky_policy(self) -> StickyPolicy | None:
         """Which waiting executions to leave to others for a moment; None if there are no others."""
         if not self.has_peers():
             return None

@@ -118,7 +118,7 @@ def test_a_fault_is_one_line_unless_the_traceback_is_wanted(monkeypatch, cli):
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("oh")
 
-    monkeypatch.setattr("holdfast.cli.target.Door.look", broken)
+    monkeypatch.setattr("holdfast.cli.target.Target.read", broken)
 
     assert "ZeroDivisionError: oh; this is a fault of Holdfast" in cli.refused("workflow", "list", code=70)
     assert isinstance(cli("workflow", "list", "--debug", code=1).exception, ZeroDivisionError)
@@ -131,7 +131,7 @@ def test_ctrl_c_ends_with_130(monkeypatch, cli):
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("holdfast.cli.target.Door.look", interrupted)
+    monkeypatch.setattr("holdfast.cli.target.Target.read", interrupted)
 
     assert "interrupted\n" == cli("workflow", "list", code=130).stderr
 

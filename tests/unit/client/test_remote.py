@@ -191,7 +191,7 @@ async def test_a_client_that_is_closed(api):
     assert await client.count_workflows() is not None
     await client.close()
     executions: Any = client.executions
-    assert [] == executions._caller._connections._idle
+    assert [] == executions._http._connections._idle
 
 
 async def test_blocking_callers(api, running):

@@ -149,8 +149,8 @@ def signal_with_start(
         view = SignalWithStartView(**{name: getattr(answer, name) for name in SignalWithStartView.__struct_fields__})
         target.out.answer(
             view,
-            f"{_started_text(answer.workflow_created)} {workflow_id} ({answer.workflow_execution_id}); signal {signal_name!r} "
-            f"is its event {answer.signal_event_sequence}",
+            f"{_started_text(answer.workflow_created)} {workflow_id} ({answer.workflow_execution_id}); "
+            f"signal {signal_name!r} is its event {answer.signal_event_sequence}",
         )
 
     target.run(run)

@@ -2,7 +2,7 @@
 
 Owns: the checks whether there is a transaction to join on the right database, and the savepoint around what is written.
 Promises: the transaction stays open, and its end decides; what fails or is refused leaves it as it was, and what is set
-for the work is set back. `external_connection.py` knows the drivers, `watching.py` waits for the end of the
+for the work is set back. `external_connection.py` knows the drivers, `caller_commits.py` waits for the end of the
 transaction.
 
 The application holds the locks of what it has touched until its transaction ends: others who want the same execution

@@ -123,7 +123,7 @@ def _by_state(error: BaseException, name: str) -> HoldfastError | None:
     if code == TOO_MANY_CONNECTIONS:
         return StorageBusy(
             f"{name} has no connection left ({reason(error)}): every node needs 3 + StoreConfig.readers of them, so 5 "
-            "unless told else, one less with notify=off; run fewer nodes, or raise the server's max_connections, or the "
+            "by default, one less with notify=off; run fewer nodes, or raise the server's max_connections, or the "
             "CONNECTION LIMIT of this role or database",
             path=name,
         )

@@ -5,7 +5,7 @@ only if nothing of it was written, or nobody can know; a batch that fails becaus
 the guilty member fails. What passes by itself (a lost connection, a deadlock, a server that restarts, or lets nobody
 in for a while) is tried again, the whole batch from a fresh load. Each member's deadline counts from when it came, also
 where it had to wait for others first: those whose time is over fail, and the rest goes on without them. A server that
-does not answer at all changes nothing about that: what it may still commit is left in doubt (`doubts.py`), everything
+does not answer at all changes nothing about that: what it may still commit is left in doubt (`in_doubt.py`), everything
 else is given up. A lock that somebody else holds for long must not stop everybody: whoever wants it is found by
 splitting the batch, and set aside (`lock_waiters.py`).
 """
@@ -299,8 +299,8 @@ class Transactions:
             _log.warning("%s does not say whether it has committed: asking until it answers", name)
             _notify(batch.commit_in_doubt, self._unknown(in_doubt.why))
         busy = StorageBusy(
-            f"{name} did not say before the deadline what became of the call before this one ({in_doubt.why}); nothing of "
-            "this one was written: try again",
+            f"{name} did not say before the deadline what became of the call before this one ({in_doubt.why}); nothing "
+            "of this one was written: try again",
             path=name,
         )
         before = asyncio.get_running_loop().time() - self._database.config.busy_deadline_s

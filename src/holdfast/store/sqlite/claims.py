@@ -27,7 +27,7 @@ class _Statements(NamedTuple):
 
     from_the_beginning: Rows
     from_cursor: Rows
-    known: Rows
+    oldest_live: Rows
 
 
 _OF: Final = {
@@ -127,7 +127,7 @@ class Claims:
     def _oldest_live(self, scope: ClaimScope, queue: str) -> Iterable[tuple[int, int]]:
         """The first row of each priority, and since when it waits."""
         known = list(zip(*scope.known, strict=True))
-        sql, below = _OF[scope.what].known.sql(len(known)), _ABOVE_ALL
+        sql, below = _OF[scope.what].oldest_live.sql(len(known)), _ABOVE_ALL
         while row := self._connection.execute(sql, (*_flat(known), scope.org, queue, below)).fetchone():
             yield row
             below = row[0]

@@ -11,7 +11,7 @@ import pytest
 from holdfast import WorkflowContext, query, signal, task, update, workflow
 from holdfast.transport.grpc import holdfast_pb2 as pb
 from tests.conftest import OpenEngine, until
-from tests.grpc_server import Caller, api
+from tests.grpc_server import Caller, grpc_api
 
 
 @task
@@ -81,7 +81,7 @@ async def made_promise(call: Caller, execution_id: str) -> bool:
 
 async def test_signal_with_start_creates_once_and_signals_every_time(engine: OpenEngine):
     """The first call creates the execution, the second finds it; both signals are in its history, in order."""
-    async with api(await engine(workflows=WORKFLOWS, tasks=[shout])) as (_, call):
+    async with grpc_api(await engine(workflows=WORKFLOWS, tasks=[shout])) as (_, call):
 
         def request(text: str, *, end: bool = False) -> pb.SignalWithStartWorkflowRequest:
             return pb.SignalWithStartWorkflowRequest(
@@ -107,7 +107,7 @@ async def test_signal_with_start_creates_once_and_signals_every_time(engine: Ope
 
 async def test_signal_reaches_an_open_execution_and_not_a_closed_one(engine: OpenEngine):
     """A signal answers its number in the history; to a closed execution it is refused with ABORTED."""
-    async with api(await engine(workflows=WORKFLOWS, tasks=[shout])) as (_, call):
+    async with grpc_api(await engine(workflows=WORKFLOWS, tasks=[shout])) as (_, call):
         started = await call("StartWorkflow", CONVERSATION)
         signalled = pb.SignalWorkflowRequest(
             workflow_execution_id=started.workflow_execution_id, signal_name="message", signal_value=said("x", end=True)
@@ -122,7 +122,7 @@ async def test_signal_reaches_an_open_execution_and_not_a_closed_one(engine: Ope
 
 async def test_idempotency_key_in_the_metadata_makes_a_repeat_harmless(engine: OpenEngine):
     """The same call twice under one key is one signal; without a key it is two."""
-    async with api(await engine(workflows=WORKFLOWS, tasks=[shout])) as (_, call):
+    async with grpc_api(await engine(workflows=WORKFLOWS, tasks=[shout])) as (_, call):
         request = pb.SignalWithStartWorkflowRequest(
             workflow_id="c",
             workflow_kind="conversation",
@@ -145,7 +145,7 @@ async def test_idempotency_key_in_the_metadata_makes_a_repeat_harmless(engine: O
 
 async def test_promise_is_resolved_once_and_the_key_is_remembered(engine: OpenEngine):
     """The first value settles it; the same key answers the same again, another key that it was settled already."""
-    async with api(await engine(workflows=WORKFLOWS)) as (_, call):
+    async with grpc_api(await engine(workflows=WORKFLOWS)) as (_, call):
         started = await call(
             "StartWorkflow",
             pb.StartWorkflowRequest(workflow_kind="approval", workflow_input=b'"ok"', workflow_id="a"),
@@ -168,7 +168,7 @@ async def test_promise_is_resolved_once_and_the_key_is_remembered(engine: OpenEn
 
 async def test_programs_answer_queries_and_updates(engine: OpenEngine):
     """A query shows the state, an update changes it and answers; an unknown query is NOT_FOUND."""
-    async with api(await engine(workflows=WORKFLOWS)) as (_, call):
+    async with grpc_api(await engine(workflows=WORKFLOWS)) as (_, call):
         started = await call("StartWorkflow", pb.StartWorkflowRequest(workflow_kind="Counter"))
         at = {"workflow_execution_id": started.workflow_execution_id}
 
@@ -182,7 +182,7 @@ async def test_programs_answer_queries_and_updates(engine: OpenEngine):
 
 async def test_failure_of_a_workflow_is_an_answer(engine: OpenEngine):
     """GetResult tells how it ended; that it failed is no error of the call."""
-    async with api(await engine(workflows=WORKFLOWS)) as (_, call):
+    async with grpc_api(await engine(workflows=WORKFLOWS)) as (_, call):
         started = await call("StartWorkflow", pb.StartWorkflowRequest(workflow_kind="fails"))
 
         ended = await result(call, started.workflow_execution_id)
@@ -197,7 +197,7 @@ async def test_failure_of_a_workflow_is_an_answer(engine: OpenEngine):
 
 async def test_open_execution_can_be_looked_at_cancelled_terminated_and_listed(engine: OpenEngine):
     """Result without waiting says that it is open; terminate ends it; the list shows both."""
-    async with api(await engine(workflows=WORKFLOWS)) as (_, call):
+    async with grpc_api(await engine(workflows=WORKFLOWS)) as (_, call):
         ids = [
             (await call("StartWorkflow", pb.StartWorkflowRequest(workflow_kind="Counter", workflow_id=name)))
             for name in ("one", "two")
@@ -219,7 +219,7 @@ async def test_open_execution_can_be_looked_at_cancelled_terminated_and_listed(e
 
 async def test_history_comes_in_pages(engine: OpenEngine):
     """Pages of two follow one another by number, and the last one says that there is no more."""
-    async with api(await engine(workflows=WORKFLOWS)) as (_, call):
+    async with grpc_api(await engine(workflows=WORKFLOWS)) as (_, call):
         started = await call("StartWorkflow", pb.StartWorkflowRequest(workflow_kind="fails"))
         await result(call, started.workflow_execution_id)
         numbers: list[int] = []
@@ -239,7 +239,7 @@ async def test_history_comes_in_pages(engine: OpenEngine):
 
 async def test_published_event_reaches_who_waits(engine: OpenEngine):
     """PublishEvent answers the event's number; the same idempotency key again is not new."""
-    async with api(await engine(workflows=WORKFLOWS)) as (_, call):
+    async with grpc_api(await engine(workflows=WORKFLOWS)) as (_, call):
         request = pb.PublishEventRequest(key="orders", data=b'{"n": 1}', idempotency_key="e1")
 
         first, again = [await call("PublishEvent", request) for _ in range(2)]
@@ -293,7 +293,7 @@ async def test_published_event_reaches_who_waits(engine: OpenEngine):
 )
 async def test_bad_request_is_refused_with_status_and_code(engine: OpenEngine, name, request_, told):
     """The status says what kind of error it is, the trailer its stable code."""
-    async with api(await engine(workflows=WORKFLOWS)) as (_, call):
+    async with grpc_api(await engine(workflows=WORKFLOWS)) as (_, call):
         assert told == await call.refusal(name, request_)
 
 
@@ -303,7 +303,7 @@ async def test_bad_request_is_refused_with_status_and_code(engine: OpenEngine, n
 )
 async def test_payload_that_others_would_read_otherwise_is_refused(engine: OpenEngine, data):
     """The same rules as for REST: the field is named, and nothing is started."""
-    async with api(await engine(workflows=WORKFLOWS)) as (_, call):
+    async with grpc_api(await engine(workflows=WORKFLOWS)) as (_, call):
         with pytest.raises(grpc.aio.AioRpcError, match="workflow_input"):
             await call("StartWorkflow", pb.StartWorkflowRequest(workflow_kind="fails", workflow_input=data))
         assert not (await call("ListWorkflows", pb.ListWorkflowsRequest())).workflows
@@ -311,7 +311,7 @@ async def test_payload_that_others_would_read_otherwise_is_refused(engine: OpenE
 
 async def test_details_of_an_error_are_json_in_the_trailer(engine: OpenEngine):
     """What is known about the error can be read by a program."""
-    async with api(await engine(workflows=WORKFLOWS)) as (_, call):
+    async with grpc_api(await engine(workflows=WORKFLOWS)) as (_, call):
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await call("StartWorkflow", pb.StartWorkflowRequest())
 
@@ -321,7 +321,7 @@ async def test_details_of_an_error_are_json_in_the_trailer(engine: OpenEngine):
 
 async def test_bytes_that_are_no_message_are_the_callers_fault(engine: OpenEngine):
     """INVALID_ARGUMENT, not INTERNAL."""
-    async with api(await engine(workflows=WORKFLOWS)) as (_, call):
+    async with grpc_api(await engine(workflows=WORKFLOWS)) as (_, call):
         raw = call.channel.unary_unary("/holdfast.v1.WorkflowDispatch/StartWorkflow")
         for data in (b"\xff\xff\xff", b"\x0a\x05ab", b"\x0a\x02\xff\xfe"):
             with pytest.raises(grpc.aio.AioRpcError) as caught:
@@ -331,7 +331,7 @@ async def test_bytes_that_are_no_message_are_the_callers_fault(engine: OpenEngin
 
 async def test_message_beyond_the_limit_is_refused_and_the_connection_stays(engine: OpenEngine):
     """RESOURCE_EXHAUSTED, and the next call over the same connection is answered."""
-    async with api(await engine(workflows=WORKFLOWS)) as (_, call):
+    async with grpc_api(await engine(workflows=WORKFLOWS)) as (_, call):
         large = pb.StartWorkflowRequest(workflow_kind="fails", workflow_input=b'"%s"' % (b"x" * 5_000_000))
 
         assert "RESOURCE_EXHAUSTED" == (await call.refusal("StartWorkflow", large))[0]
@@ -340,7 +340,7 @@ async def test_message_beyond_the_limit_is_refused_and_the_connection_stays(engi
 
 async def test_compressed_message_is_refused(engine: OpenEngine):
     """A small message can't become a large one."""
-    async with api(await engine(workflows=WORKFLOWS)) as (server, _):
+    async with grpc_api(await engine(workflows=WORKFLOWS)) as (server, _):
         channel = grpc.aio.insecure_channel(server.address, compression=grpc.Compression.Gzip)
         call = channel.unary_unary("/holdfast.v1.WorkflowDispatch/StartWorkflow")
         request = pb.StartWorkflowRequest(workflow_kind="fails", workflow_input=b'"%s"' % (b"x" * 100_000))
@@ -364,7 +364,7 @@ async def test_call_that_finds_no_answer_is_ended_by_the_server(engine: OpenEngi
         async def waits(self, ctx: WorkflowContext) -> None:
             await ctx.wait_for_signal("never", str)
 
-    async with api(await engine(workflows=[Silent]), settings=GrpcSettings(port=0, call_limit_s=0.3)) as (_, call):
+    async with grpc_api(await engine(workflows=[Silent]), settings=GrpcSettings(port=0, call_limit_s=0.3)) as (_, call):
         started = await call("StartWorkflow", pb.StartWorkflowRequest(workflow_kind="Silent"))
         request = pb.UpdateWorkflowRequest(
             workflow_execution_id=started.workflow_execution_id, update_name="waits", input=b"null"

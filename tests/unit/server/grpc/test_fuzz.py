@@ -18,7 +18,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from holdfast import WorkflowContext, task, workflow
 from holdfast.transport.grpc import holdfast_pb2 as pb
 from tests.conftest import OpenEngine
-from tests.grpc_server import Caller, api
+from tests.grpc_server import Caller, grpc_api
 
 SEED = int(os.environ.get("HOLDFAST_FUZZ_SEED", "20_261"))
 TEXTS = [
@@ -128,7 +128,7 @@ BAD = {"INTERNAL", "UNKNOWN", "DATA_LOSS"}
 async def test_no_message_breaks_an_rpc(engine: OpenEngine, caplog: pytest.LogCaptureFixture):
     """No INTERNAL, no UNKNOWN, and nothing in the log about broken code."""
     fuzz = Fuzz(SEED)
-    async with api(await engine(workflows=[waits], tasks=[greet])) as (_, call):
+    async with grpc_api(await engine(workflows=[waits], tasks=[greet])) as (_, call):
         started = await call("StartWorkflow", pb.StartWorkflowRequest(workflow_kind="waits", workflow_id="x"))
         fuzz.texts += [started.workflow_execution_id] * 3
         methods = [
@@ -186,7 +186,7 @@ async def talk(call: Caller, fuzz: Fuzz) -> str:
 async def test_no_message_breaks_a_workers_stream(engine: OpenEngine, caplog: pytest.LogCaptureFixture):
     """Streams end in order or with INVALID_ARGUMENT, and the next worker is served."""
     fuzz = Fuzz(SEED + 1)
-    async with api(await engine()) as (_, call):
+    async with grpc_api(await engine()) as (_, call):
         for _ in range(30):
             statuses = await asyncio.gather(*(talk(call, fuzz) for _ in range(5)))
             assert not BAD & set(statuses), (SEED, statuses)

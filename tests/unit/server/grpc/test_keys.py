@@ -15,7 +15,7 @@ from holdfast.model.keys import Role
 from holdfast.server.auth import AuthMode, AuthSettings
 from holdfast.transport.grpc import holdfast_pb2 as pb
 from tests.conftest import OpenEngine
-from tests.grpc_server import Caller, api, make_key
+from tests.grpc_server import Caller, grpc_api, make_key
 
 KEYS = AuthSettings(mode=AuthMode.KEYS)
 
@@ -36,7 +36,7 @@ async def test_every_rpc_needs_a_key(engine: OpenEngine):
     """Without one, and with one that is wrong in any way, all of them are UNAUTHENTICATED, whatever they carry."""
     opened = await engine(workflows=[waits])
     key = await make_key(opened, Role.ADMIN)
-    async with api(opened, auth=AuthSettings(mode=AuthMode.KEYS, failures_per_minute=1_000)) as (server, _):
+    async with grpc_api(opened, auth=AuthSettings(mode=AuthMode.KEYS, failures_per_minute=1_000)) as (server, _):
         for wrong in (None, "x", "hf_x", key[:-1], key + "x", key.swapcase()):
             async with Caller(server.address, wrong) as caller:
                 for name, cls in unary():
@@ -48,7 +48,7 @@ async def test_two_keys_in_one_call_are_refused(engine: OpenEngine):
     """Neither of them wins."""
     opened = await engine(workflows=[waits])
     key = await make_key(opened, Role.ADMIN)
-    async with api(opened, auth=KEYS) as (server, _), Caller(server.address, key) as call:
+    async with grpc_api(opened, auth=KEYS) as (server, _), Caller(server.address, key) as call:
         twice = [("authorization", f"Bearer {key}")]
         told = await call.refusal("ListWorkflows", pb.ListWorkflowsRequest(), metadata=twice)
         assert ("INVALID_ARGUMENT", "ambiguous_credentials") == told
@@ -92,7 +92,7 @@ async def test_role_decides_what_a_key_may_do(engine: OpenEngine, role: Role):
     assert methods == set(NEEDS)
     opened = await engine(workflows=[waits])
     key = await make_key(opened, role)
-    async with api(opened, auth=KEYS) as (server, _), Caller(server.address, key) as call:
+    async with grpc_api(opened, auth=KEYS) as (server, _), Caller(server.address, key) as call:
         for name, cls in unary():
             try:
                 told = await call.refusal(name, cls())
@@ -113,7 +113,7 @@ async def test_key_decides_the_org(engine: OpenEngine):
     opened = await engine(workflows=[waits])
     mine, theirs = await make_key(opened, Role.ADMIN), await make_key(opened, Role.ADMIN, "other")
     async with (
-        api(opened, auth=KEYS) as (server, _),
+        grpc_api(opened, auth=KEYS) as (server, _),
         Caller(server.address, mine) as call,
         Caller(server.address, theirs) as stranger,
     ):
@@ -133,7 +133,7 @@ async def test_stream_of_a_revoked_key_ends(engine: OpenEngine):
     """An open worker stream is closed soon after its key has ended."""
     opened = await engine(workflows=[waits])
     made = await opened._local.keys.create(CreateKey(org="default", name="w", role=Role.WORKER))
-    async with api(opened, auth=KEYS) as (server, _), Caller(server.address, made.text) as call:
+    async with grpc_api(opened, auth=KEYS) as (server, _), Caller(server.address, made.text) as call:
         stream = call.session()
         await stream.open()
 

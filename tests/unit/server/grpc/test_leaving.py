@@ -9,7 +9,7 @@ from holdfast import ServerConfig
 from holdfast.server.grpc.settings import GrpcSettings
 from holdfast.transport.grpc import holdfast_pb2 as pb
 from tests.conftest import OpenEngine
-from tests.grpc_server import WorkerStream, api
+from tests.grpc_server import WorkerStream, grpc_api
 from tests.unit.server.grpc.test_worker_sessions import KINDS, completed, history, known, start, task_of, task_report
 
 RETRY_ON_OUTAGE = GrpcSettings(port=0, common=ServerConfig(shutdown_grace_s=600))
@@ -24,7 +24,7 @@ async def leaving(stream: WorkerStream) -> pb.Leaving:
 
 async def test_server_that_goes_waits_for_the_report_of_a_task(engine: OpenEngine):
     """The worker is told how long there is; its report is recorded and answered, and then the session ends."""
-    async with api(await known(engine), settings=RETRY_ON_OUTAGE) as (server, call):
+    async with grpc_api(await known(engine), settings=RETRY_ON_OUTAGE) as (server, call):
         stream = call.session()
         await stream.open(**KINDS, lease_seconds=3600)
         work = await task_of(call, stream)
@@ -43,7 +43,7 @@ async def test_server_that_goes_waits_for_the_report_of_a_task(engine: OpenEngin
 async def test_server_that_goes_waits_for_the_report_of_a_turn(engine: OpenEngine):
     """What the worker decides is recorded: the execution ends, though its server is about to."""
     opened = await known(engine)
-    async with api(opened, settings=RETRY_ON_OUTAGE) as (server, call):
+    async with grpc_api(opened, settings=RETRY_ON_OUTAGE) as (server, call):
         stream = call.session()
         await stream.open(**KINDS, lease_seconds=3600)
         execution_id = await start(call)
@@ -61,7 +61,7 @@ async def test_server_that_goes_waits_for_the_report_of_a_turn(engine: OpenEngin
 async def test_server_that_goes_hands_out_nothing_more(engine: OpenEngine):
     """What is started meanwhile waits for others, and whoever comes is sent away."""
     opened = await known(engine)
-    async with api(opened, settings=RETRY_ON_OUTAGE) as (server, call):
+    async with grpc_api(opened, settings=RETRY_ON_OUTAGE) as (server, call):
         stream = call.session()
         await stream.open(**KINDS, lease_seconds=3600)
         await start(call, "held")
@@ -85,7 +85,7 @@ async def test_server_that_goes_hands_out_nothing_more(engine: OpenEngine):
 
 async def test_server_that_goes_does_not_wait_for_the_idle(engine: OpenEngine):
     """A session that holds nothing is told, and ended at once."""
-    async with api(await known(engine), settings=RETRY_ON_OUTAGE) as (server, call):
+    async with grpc_api(await known(engine), settings=RETRY_ON_OUTAGE) as (server, call):
         stream = call.session()
         await stream.open(**KINDS)
 
@@ -98,7 +98,7 @@ async def test_server_that_goes_does_not_wait_for_the_idle(engine: OpenEngine):
 async def test_server_that_goes_does_not_wait_for_who_is_gone(engine: OpenEngine):
     """The worker ends its stream: its turn is free for others at once, though its lease is long."""
     opened = await known(engine)
-    async with api(opened, settings=RETRY_ON_OUTAGE) as (server, call):
+    async with grpc_api(opened, settings=RETRY_ON_OUTAGE) as (server, call):
         stream = call.session()
         await stream.open(**KINDS, lease_seconds=3600)
         execution_id = await start(call)
@@ -116,7 +116,10 @@ async def test_worker_that_does_not_know_the_message_loses_nothing(engine: OpenE
     """It goes on until it is sent away; what it held is shown to another server and recorded there, once."""
     opened, other = await known(engine), await engine()
     brief = GrpcSettings(port=0, common=ServerConfig(shutdown_grace_s=0.1))
-    async with api(opened, settings=brief) as (server, call), api(other, settings=RETRY_ON_OUTAGE) as (_, call_other):
+    async with (
+        grpc_api(opened, settings=brief) as (server, call),
+        grpc_api(other, settings=RETRY_ON_OUTAGE) as (_, call_other),
+    ):
         stream = call.session()
         session = await stream.open(**KINDS, lease_seconds=3600)
         work = await task_of(call, stream)

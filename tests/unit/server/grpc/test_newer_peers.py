@@ -17,7 +17,7 @@ from holdfast.transport.grpc import holdfast_pb2 as pb
 from holdfast.transport.grpc import reports
 from holdfast.transport.grpc.payloads import record_bytes
 from tests.conftest import OpenEngine, until
-from tests.grpc_server import api, open_server
+from tests.grpc_server import grpc_api, open_server
 
 M = TypeVar("M", bound=Message)
 
@@ -67,7 +67,7 @@ async def test_server_passes_over_fields_it_does_not_know(engine: OpenEngine):
     async with await engine(workflows=[greets], tasks=[greet]):
         pass
     builds = [newer(pb.Build(workflow_kind="greets", workflow_version="1", build="b"))]
-    async with api(await engine()) as (_, call):
+    async with grpc_api(await engine()) as (_, call):
         stream = call.session()
         opening = pb.OpenSession(host="h", pid=1, queues=["default"], turn_slots=5, lease_seconds=5, builds=builds)
         await stream.write(newer(pb.WorkerMessage(open=opening)))

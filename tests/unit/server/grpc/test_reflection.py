@@ -17,7 +17,7 @@ from holdfast import Engine, WorkflowContext, workflow
 from holdfast.model.keys import Role
 from holdfast.server.auth import AuthMode, AuthSettings
 from tests.conftest import OpenEngine
-from tests.grpc_server import Caller, api, make_key
+from tests.grpc_server import Caller, grpc_api, make_key
 
 
 @workflow(kind="chatbot-conversation")
@@ -86,7 +86,7 @@ def drive(target: str) -> None:
 
 async def test_conversation_by_a_client_that_only_knows_the_address(engine: OpenEngine):
     """Signal-with-start twice and a signal: one execution that hears all three, called by reflection."""
-    async with api(await engine(workflows=[chatbot])) as (server, _):
+    async with grpc_api(await engine(workflows=[chatbot])) as (server, _):
         await asyncio.to_thread(drive, server.address)
 
 
@@ -103,7 +103,7 @@ async def test_health_is_told_to_everybody(engine: OpenEngine):
     """Without a key, for the server and for each of its services."""
     opened = await engine()
     await make_key(opened, Role.ADMIN)
-    async with api(opened, auth=AuthSettings(mode=AuthMode.KEYS)) as (_, call):
+    async with grpc_api(opened, auth=AuthSettings(mode=AuthMode.KEYS)) as (_, call):
         for service in ("", "holdfast.v1.WorkflowDispatch", "holdfast.v1.WorkerService"):
             assert health_pb2.HealthCheckResponse.SERVING == await health(call, service)
 
@@ -114,7 +114,7 @@ async def test_reflection_needs_a_key_where_there_are_keys(engine: OpenEngine):
 
     opened: Engine = await engine()
     await make_key(opened, Role.ADMIN)
-    async with api(opened, auth=AuthSettings(mode=AuthMode.KEYS)) as (_, call):
+    async with grpc_api(opened, auth=AuthSettings(mode=AuthMode.KEYS)) as (_, call):
         show = call.channel.stream_stream(
             "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
             reflection_pb2.ServerReflectionRequest.SerializeToString,

@@ -15,7 +15,7 @@ from holdfast.model.keys import Role
 from holdfast.server.auth import AuthMode, AuthSettings
 from holdfast.transport.grpc import holdfast_pb2 as pb
 from tests.conftest import OpenEngine, until
-from tests.grpc_server import Caller, api, make_key
+from tests.grpc_server import Caller, grpc_api, make_key
 
 
 @task
@@ -63,7 +63,7 @@ async def left_to_others(call: Caller, task_id: str, attempts: int = 1) -> None:
 
 async def test_task_is_started_and_seen_to_its_end(engine: OpenEngine):
     """By its task id and by its execution's; everything it was started with is told, and GetResult waits for it."""
-    async with api(await engine(**OPTIONS)) as (_, call):
+    async with grpc_api(await engine(**OPTIONS)) as (_, call):
         request = pb.StartTaskRequest(
             task_kind="pair",
             task_id="p",
@@ -107,7 +107,7 @@ async def test_task_is_started_and_seen_to_its_end(engine: OpenEngine):
 
 async def test_task_that_is_not_over_is_found_again(engine: OpenEngine):
     """One task for one id, unless the caller wants to be refused; an idempotency key makes a repeat harmless."""
-    async with api(await engine(**OPTIONS)) as (_, call):
+    async with grpc_api(await engine(**OPTIONS)) as (_, call):
         await left_to_others(call, "l")
         again = pb.StartTaskRequest(task_kind="later", task_id="l")
         assert not (await call("StartTask", again)).task_created
@@ -122,7 +122,7 @@ async def test_task_that_is_not_over_is_found_again(engine: OpenEngine):
 
 async def test_attempt_that_was_left_is_completed_once(engine: OpenEngine):
     """The same call again under its key is answered, another one is refused."""
-    async with api(await engine(**OPTIONS)) as (_, call):
+    async with grpc_api(await engine(**OPTIONS)) as (_, call):
         await left_to_others(call, "l")
         request = pb.CompleteTaskRequest(task_id="l", result=b"7", idempotency_key="k")
         answers = [await call("CompleteTask", request) for _ in range(2)]
@@ -136,7 +136,7 @@ async def test_attempt_that_was_left_is_completed_once(engine: OpenEngine):
 
 async def test_attempt_that_was_left_is_failed(engine: OpenEngine):
     """It is tried again as its policy says, but not if the error forbids it; the task tells why."""
-    async with api(await engine(**OPTIONS)) as (_, call):
+    async with grpc_api(await engine(**OPTIONS)) as (_, call):
         await left_to_others(call, "l", attempts=3)
         await call("FailTask", pb.FailTaskRequest(task_id="l", error="not yet"))
         await until(lambda: second_attempt(call, "l"))
@@ -155,7 +155,7 @@ async def second_attempt(call: Caller, task_id: str) -> bool:
 
 async def test_tasks_are_listed_page_by_page(engine: OpenEngine):
     """The newest first, by kind, status and metadata; the cursor belongs to the list it came from."""
-    async with api(await engine(**OPTIONS)) as (_, call):
+    async with grpc_api(await engine(**OPTIONS)) as (_, call):
         for number in range(5):
             await call(
                 "StartTask",
@@ -181,7 +181,7 @@ async def test_tasks_are_listed_page_by_page(engine: OpenEngine):
 
 async def test_page_ends_before_it_is_too_large(engine: OpenEngine):
     """Results of a megabyte: a client with the usual limit of 4 MiB reads all pages, and misses none."""
-    async with api(await engine(**OPTIONS)) as (_, call):
+    async with grpc_api(await engine(**OPTIONS)) as (_, call):
         for number in range(5):
             request = pb.StartTaskRequest(task_kind="big", task_id=f"b{number}", args=[b"900000"])
             await call("StartTask", request)
@@ -225,7 +225,7 @@ async def test_bad_request_names_its_field_and_changes_nothing(
     engine: OpenEngine, name: str, request_: Any, field: str
 ):
     """INVALID_ARGUMENT, and there is no more than there was."""
-    async with api(await engine(**OPTIONS)) as (_, call):
+    async with grpc_api(await engine(**OPTIONS)) as (_, call):
         await left_to_others(call, "l")
         assert ("INVALID_ARGUMENT", field) == await refused_field(call, name, request_)
         listed = await call("ListTasks", pb.ListTasksRequest())
@@ -244,7 +244,7 @@ async def test_what_is_no_task_of_this_org_is_not_found(engine: OpenEngine):
     opened = await engine(**OPTIONS)
     mine, theirs = await make_key(opened, Role.ADMIN), await make_key(opened, Role.ADMIN, "other")
     async with (
-        api(opened, auth=AuthSettings(mode=AuthMode.KEYS)) as (server, _),
+        grpc_api(opened, auth=AuthSettings(mode=AuthMode.KEYS)) as (server, _),
         Caller(server.address, mine) as call,
         Caller(server.address, theirs) as stranger,
     ):

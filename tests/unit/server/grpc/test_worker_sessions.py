@@ -12,7 +12,7 @@ from holdfast.server.auth import AuthMode, AuthSettings
 from holdfast.server.grpc.settings import GrpcSettings
 from holdfast.transport.grpc import holdfast_pb2 as pb
 from tests.conftest import OpenEngine, until
-from tests.grpc_server import Caller, WorkerStream, api, make_key
+from tests.grpc_server import Caller, WorkerStream, grpc_api, make_key
 
 KINDS = {
     "builds": [pb.Build(workflow_kind="greets", workflow_version="1", build="b")],
@@ -56,7 +56,7 @@ def completed(work: pb.TurnWork, request_id: int = 1, **fields: Any) -> pb.Reque
 
 async def test_work_is_handed_out_and_its_report_is_recorded(engine: OpenEngine):
     """A session gets the turn with its events and what tokens are made from; its commit ends the execution."""
-    async with api(await known(engine)) as (_, call):
+    async with grpc_api(await known(engine)) as (_, call):
         stream = call.session()
         await stream.open(**KINDS)
         execution_id = await start(call)
@@ -77,7 +77,7 @@ async def test_work_is_handed_out_and_its_report_is_recorded(engine: OpenEngine)
 
 async def test_execution_that_waited_for_a_worker_comes_with_its_events(engine: OpenEngine):
     """Nobody has run it yet: its few events come along. One that has run is rebuilt from its whole history."""
-    async with api(await known(engine)) as (_, call):
+    async with grpc_api(await known(engine)) as (_, call):
         await start(call)
         first = call.session()
         await first.open(**KINDS)
@@ -96,7 +96,7 @@ async def test_execution_that_waited_for_a_worker_comes_with_its_events(engine: 
 
 async def test_message_sent_twice_counts_once(engine: OpenEngine):
     """After a broken stream the worker sends again what was not acknowledged: it is answered, not done, again."""
-    async with api(await known(engine)) as (_, call):
+    async with grpc_api(await known(engine)) as (_, call):
         execution_id = await start(call)
         first = call.session()
         opened = await first.open(**KINDS)
@@ -130,7 +130,7 @@ async def history_length(call: Caller, execution_id: str, length: int) -> bool:
 
 async def test_work_that_did_not_arrive_is_sent_again(engine: OpenEngine):
     """A worker that comes back gets everything after the last message it has got."""
-    async with api(await known(engine)) as (_, call):
+    async with grpc_api(await known(engine)) as (_, call):
         first = call.session()
         opened = await first.open(**KINDS)
         await start(call)
@@ -146,7 +146,7 @@ async def test_work_that_did_not_arrive_is_sent_again(engine: OpenEngine):
 
 async def test_session_is_resumed_with_its_proof_only(engine: OpenEngine):
     """Another proof, another org, an unknown session: all the same SessionLost."""
-    async with api(await known(engine)) as (_, call):
+    async with grpc_api(await known(engine)) as (_, call):
         first = call.session()
         opened = await first.open(**KINDS)
         tries = [
@@ -162,7 +162,7 @@ async def test_session_is_resumed_with_its_proof_only(engine: OpenEngine):
 
 async def test_worker_reports_only_on_what_it_holds(engine: OpenEngine):
     """A report with another token, or by another session of the same org, is refused and changes nothing."""
-    async with api(await known(engine)) as (_, call):
+    async with grpc_api(await known(engine)) as (_, call):
         execution_id = await start(call)
         holder, other = call.session(), call.session()
         await holder.open(**KINDS)
@@ -204,7 +204,7 @@ def task_report(work: pb.TaskWork, request_id: int, result: bytes) -> pb.Request
 
 async def test_second_report_on_a_task_is_refused(engine: OpenEngine):
     """The first one wins; the next is StaleAttempt, and gives no slot back."""
-    async with api(await known(engine)) as (_, call):
+    async with grpc_api(await known(engine)) as (_, call):
         stream = call.session()
         await stream.open(**KINDS)
         work = await task_of(call, stream)
@@ -221,7 +221,7 @@ async def test_second_report_on_a_task_is_refused(engine: OpenEngine):
 
 async def test_goodbye_frees_what_is_held_at_once(engine: OpenEngine):
     """The session closes, and another gets its execution without waiting for the lease."""
-    async with api(await known(engine)) as (_, call):
+    async with grpc_api(await known(engine)) as (_, call):
         execution_id = await start(call)
         first, second = call.session(), call.session()
         await first.open(**KINDS, lease_seconds=3600)
@@ -236,7 +236,7 @@ async def test_goodbye_frees_what_is_held_at_once(engine: OpenEngine):
 
 async def test_drained_session_gets_nothing_more(engine: OpenEngine):
     """New work waits for another session."""
-    async with api(await known(engine)) as (_, call):
+    async with grpc_api(await known(engine)) as (_, call):
         first = call.session()
         await first.open(**KINDS)
         await first.ask(pb.Request(id=1, drain=pb.Drain()))
@@ -251,7 +251,7 @@ async def test_drained_session_gets_nothing_more(engine: OpenEngine):
 
 async def test_session_whose_stream_is_broken_gets_nothing_until_it_is_back(engine: OpenEngine):
     """Work goes to those who are there; a session that comes back is handed work again."""
-    async with api(await known(engine)) as (server, call):
+    async with grpc_api(await known(engine)) as (server, call):
         first = call.session()
         opened = await first.open(**KINDS, lease_seconds=30)
         first.call.cancel()
@@ -270,7 +270,7 @@ async def test_session_whose_stream_is_broken_gets_nothing_until_it_is_back(engi
 
 async def test_new_session_takes_the_place_of_a_lost_one(engine: OpenEngine):
     """What the old one had finished is recorded, what it held is handed out again, without waiting for its lease."""
-    async with api(await known(engine)) as (_, call):
+    async with grpc_api(await known(engine)) as (_, call):
         first = call.session()
         opened = await first.open(**KINDS, lease_seconds=3600)
         work = await task_of(call, first)
@@ -298,7 +298,7 @@ async def is_held(call: Caller, execution_id: str) -> bool:
 
 async def test_place_of_a_session_is_taken_with_its_proof_only(engine: OpenEngine):
     """Nobody can end a session that is not his."""
-    async with api(await known(engine)) as (_, call):
+    async with grpc_api(await known(engine)) as (_, call):
         first = call.session()
         opened = await first.open(**KINDS)
         second = call.session()
@@ -313,7 +313,7 @@ async def test_worker_key_sees_only_its_org(engine: OpenEngine):
     opened = await known(engine)
     mine, theirs = await make_key(opened, Role.ADMIN), await make_key(opened, Role.WORKER, "other")
     async with (
-        api(opened, auth=AuthSettings(mode=AuthMode.KEYS)) as (server, _),
+        grpc_api(opened, auth=AuthSettings(mode=AuthMode.KEYS)) as (server, _),
         Caller(server.address, mine) as call,
         Caller(server.address, theirs) as stranger,
     ):
@@ -359,7 +359,7 @@ AFTERWARDS = [
 @pytest.mark.parametrize("messages", BROKEN)
 async def test_stream_that_does_not_begin_right_is_refused(engine: OpenEngine, messages):
     """INVALID_ARGUMENT, never INTERNAL."""
-    async with api(await engine()) as (_, call):
+    async with grpc_api(await engine()) as (_, call):
         stream = call.session()
         for message in messages:
             await stream.write(message)
@@ -369,7 +369,7 @@ async def test_stream_that_does_not_begin_right_is_refused(engine: OpenEngine, m
 @pytest.mark.parametrize("message", AFTERWARDS)
 async def test_message_out_of_order_ends_the_stream(engine: OpenEngine, message):
     """INVALID_ARGUMENT, never INTERNAL."""
-    async with api(await engine()) as (_, call):
+    async with grpc_api(await engine()) as (_, call):
         stream = call.session()
         await stream.open()
         await stream.write(message)
@@ -402,7 +402,7 @@ NO_STEP = pb.HistoryEvent(type="WORKFLOW_STARTED")
 )
 async def test_request_that_can_not_be_done_is_answered(engine: OpenEngine, request_, code):
     """The error comes as its answer, and the stream goes on: other reports of the worker are not lost with it."""
-    async with api(await engine()) as (_, call):
+    async with grpc_api(await engine()) as (_, call):
         stream = call.session()
         await stream.open()
         await stream.ask(request_)
@@ -414,7 +414,7 @@ async def test_request_that_can_not_be_done_is_answered(engine: OpenEngine, requ
 async def test_server_that_stops_hands_over_and_says_so(engine: OpenEngine):
     """The worker is told, its work is free, and the stream ends."""
     opened = await known(engine)
-    async with api(opened) as (server, call):
+    async with grpc_api(opened) as (server, call):
         execution_id = await start(call)
         stream = call.session()
         await stream.open(**KINDS, lease_seconds=3600)
@@ -430,7 +430,7 @@ async def test_server_that_stops_hands_over_and_says_so(engine: OpenEngine):
 async def test_worker_that_does_not_read_is_given_up(engine: OpenEngine):
     """What waits for it is bounded: its session ends, and what it held goes to others when its lease is over."""
     settings = GrpcSettings(port=0, unread_bytes=200_000)
-    async with api(await known(engine), settings=settings) as (server, call):
+    async with grpc_api(await known(engine), settings=settings) as (server, call):
         stream = call.session()
         await stream.open(**KINDS, lease_seconds=3600)
         execution_id = await start(call)
@@ -446,7 +446,7 @@ async def test_worker_that_does_not_read_is_given_up(engine: OpenEngine):
 
 async def test_as_many_sessions_as_allowed(engine: OpenEngine):
     """One more is RESOURCE_EXHAUSTED; when one goes, there is room."""
-    async with api(await engine(), settings=GrpcSettings(port=0, max_sessions=1)) as (server, call):
+    async with grpc_api(await engine(), settings=GrpcSettings(port=0, max_sessions=1)) as (server, call):
         first, second, third = call.session(), call.session(), call.session()
         await first.open()
         await second.write(pb.WorkerMessage(open=pb.OpenSession(host="h", lease_seconds=5)))
@@ -459,7 +459,7 @@ async def test_as_many_sessions_as_allowed(engine: OpenEngine):
 async def test_session_that_expired_elsewhere_is_ended_by_its_next_heartbeat(engine: OpenEngine):
     """Another process has found it dead: this one learns of it, and tells the worker."""
     api = await known(engine)
-    async with api(api) as (_, call):
+    async with grpc_api(api) as (_, call):
         stream = call.session()
         opened = await stream.open(**KINDS)
         other = await engine()
