@@ -18,9 +18,9 @@ from tests.earlier_version import NOW, Tree
 # Runs in a process of the earlier version.
 TELL = """
 import base64, json, holdfast
-from holdfast.server.rest.openapi import openapi
+from holdfast.api.rest.openapi import openapi
 from holdfast.model.events import EVENT_TYPES
-from holdfast.transport.grpc import holdfast_pb2 as pb
+from holdfast.wire.grpc import holdfast_pb2 as pb
 print(json.dumps({
     "package": holdfast.__file__,
     "proto": base64.b64encode(pb.DESCRIPTOR.serialized_pb).decode(),

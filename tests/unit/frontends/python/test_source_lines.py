@@ -34,5 +34,5 @@ def test_skips_holdfast_and_asyncio():
     through_holdfast = compiled(inside.__file__)
     through_asyncio = compiled(asyncio.__file__)
 
-    assert "test_lines.py" in through_holdfast()
-    assert "test_lines.py" in through_asyncio()
+    assert "test_source_lines.py" in through_holdfast()
+    assert "test_source_lines.py" in through_asyncio()
