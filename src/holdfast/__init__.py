@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from holdfast.client.events import DeadEventView, EventKeyView, EventView, Published, WaitView
     from holdfast.client.explaining import EventExplanation, WaitExplanation, WorkflowExplanation
     from holdfast.client.handles import WorkflowHandle
-    from holdfast.client.mailbox import DeadLetter, Mailbox, MailboxEntry
     from holdfast.client.promises import PromiseView, SettledPromise
     from holdfast.client.sync import SyncClient, SyncTaskHandle, SyncUpdateHandle, SyncWorkflowHandle
     from holdfast.client.task_output import TaskChunk, TaskOutput, TaskUpdate
     from holdfast.client.tasks import TaskHandle, TaskPage, TaskView
-    from holdfast.client.views import WorkflowPage, WorkflowView
     from holdfast.config import EngineConfig, Limits, ServerConfig, StoreConfig, TelemetryConfig, WorkerConfig
     from holdfast.contract.calls import UpdateStatus
-    from holdfast.contract.executions import Redelivered, SignalResponse, SignalWithStartResponse
+    from holdfast.contract.execution_reads import ExecutionInfo, PendingTask, PendingTimer, WaitingFor, WorkflowPage
+    from holdfast.contract.executions import SignalResponse, SignalWithStartResponse
     from holdfast.contract.keys import CreateKey, KeyMade, KeyView, RevokeKey, RotateKey
+    from holdfast.contract.mailboxes import DeadLetter, Mailbox, MailboxEntry, Redelivered
     from holdfast.contract.queues import PauseInfo, QueueInfo, WorkerInfo
     from holdfast.contract.upkeep import RecoveryReport
     from holdfast.errors import HoldfastError, NonRetryable
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from holdfast.frontends.python.saga import Saga
     from holdfast.frontends.python.task_context import TaskContext, TaskInfo
     from holdfast.frontends.python.triggers import On
+    from holdfast.model.events import HistoryEvent
     from holdfast.model.executions import Status
     from holdfast.model.keys import Role
     from holdfast.model.messages import PromiseState
@@ -51,34 +52,38 @@ _HOMES = {
     "Client": "holdfast.client.client",
     "CreateKey": "holdfast.contract.keys",
     "DeadEventView": "holdfast.client.events",
-    "DeadLetter": "holdfast.client.mailbox",
+    "DeadLetter": "holdfast.contract.mailboxes",
     "Delivery": "holdfast.model.values",
     "Engine": "holdfast.assembly",
     "EngineConfig": "holdfast.config",
     "EventExplanation": "holdfast.client.explaining",
     "EventKeyView": "holdfast.client.events",
     "EventView": "holdfast.client.events",
+    "ExecutionInfo": "holdfast.contract.execution_reads",
+    "HistoryEvent": "holdfast.model.events",
     "HoldfastError": "holdfast.errors",
     "IfClosed": "holdfast.model.values",
     "IfRunning": "holdfast.model.values",
     "KeyMade": "holdfast.contract.keys",
     "KeyView": "holdfast.contract.keys",
     "Limits": "holdfast.config",
-    "Mailbox": "holdfast.client.mailbox",
-    "MailboxEntry": "holdfast.client.mailbox",
+    "Mailbox": "holdfast.contract.mailboxes",
+    "MailboxEntry": "holdfast.contract.mailboxes",
     "MessageSent": "holdfast.client.broadcasts",
     "NonRetryable": "holdfast.errors",
     "On": "holdfast.frontends.python.triggers",
     "Outcome": "holdfast.frontends.python.composition",
     "ParentClose": "holdfast.model.values",
     "PauseInfo": "holdfast.contract.queues",
+    "PendingTask": "holdfast.contract.execution_reads",
+    "PendingTimer": "holdfast.contract.execution_reads",
     "PromiseFuture": "holdfast.frontends.python.messages",
     "PromiseState": "holdfast.model.messages",
     "PromiseView": "holdfast.client.promises",
     "Published": "holdfast.client.events",
     "QueueInfo": "holdfast.contract.queues",
     "RecoveryReport": "holdfast.contract.upkeep",
-    "Redelivered": "holdfast.contract.executions",
+    "Redelivered": "holdfast.contract.mailboxes",
     "RemoteWorker": "holdfast.assembly",
     "RetryPolicy": "holdfast.model.values",
     "RevokeKey": "holdfast.contract.keys",
@@ -110,14 +115,14 @@ _HOMES = {
     "UpdateStatus": "holdfast.contract.calls",
     "WaitExplanation": "holdfast.client.explaining",
     "WaitView": "holdfast.client.events",
+    "WaitingFor": "holdfast.contract.execution_reads",
     "WorkerConfig": "holdfast.config",
     "WorkerInfo": "holdfast.contract.queues",
     "WorkflowContext": "holdfast.frontends.python.context",
     "WorkflowExplanation": "holdfast.client.explaining",
     "WorkflowHandle": "holdfast.client.handles",
     "WorkflowInfo": "holdfast.frontends.python.info",
-    "WorkflowPage": "holdfast.client.views",
-    "WorkflowView": "holdfast.client.views",
+    "WorkflowPage": "holdfast.contract.execution_reads",
     "query": "holdfast.frontends.python.handlers",
     "signal": "holdfast.frontends.python.handlers",
     "task": "holdfast.frontends.python.definitions",
@@ -138,6 +143,8 @@ __all__ = [
     "EventExplanation",
     "EventKeyView",
     "EventView",
+    "ExecutionInfo",
+    "HistoryEvent",
     "HoldfastError",
     "IfClosed",
     "IfRunning",
@@ -152,6 +159,8 @@ __all__ = [
     "Outcome",
     "ParentClose",
     "PauseInfo",
+    "PendingTask",
+    "PendingTimer",
     "PromiseFuture",
     "PromiseState",
     "PromiseView",
@@ -190,6 +199,7 @@ __all__ = [
     "UpdateStatus",
     "WaitExplanation",
     "WaitView",
+    "WaitingFor",
     "WorkerConfig",
     "WorkerInfo",
     "WorkflowContext",
@@ -197,7 +207,6 @@ __all__ = [
     "WorkflowHandle",
     "WorkflowInfo",
     "WorkflowPage",
-    "WorkflowView",
     "query",
     "signal",
     "task",

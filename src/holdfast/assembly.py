@@ -13,10 +13,10 @@ from urllib.parse import unquote, urlsplit
 
 from holdfast.client.client import Client
 from holdfast.client.events import Published
-from holdfast.client.following import successor_of
 from holdfast.client.options import Workflow
 from holdfast.client.views import result_of
 from holdfast.config import GC_THRESHOLD, EngineConfig, ServerConfig, TelemetryConfig, WorkerConfig
+from holdfast.contract.execution_reads import GetResult
 from holdfast.contract.keys import Keys
 from holdfast.contract.upkeep import RecoveryReport
 from holdfast.engine.facade import LocalEngine
@@ -242,7 +242,7 @@ class Engine:
 
     def _explanations(self) -> LocalExplanations:
         local = self._local
-        return LocalExplanations(local.executions, local.messages, local.api, local.store.clock)
+        return LocalExplanations(local.messages, local.api, local.store.clock)
 
     @property
     def storage(self) -> Store:
@@ -280,11 +280,10 @@ class Engine:
         status = await self.query_status(workflow_execution_id)
         if status is None or status.is_open:
             return None
-        outcome = await self._local.executions.outcome(self.org, workflow_execution_id)
-        successor = successor_of(outcome.last_event.body)
-        if successor is not None:
-            return await self.query_result(successor, type_hint)
-        return result_of(outcome, type_hint)
+        ended = await self._local.api.call(GetResult(org=self.org, workflow_execution_id=workflow_execution_id))
+        if ended.successor is not None:
+            return await self.query_result(ended.successor, type_hint)
+        return result_of(ended, type_hint)
 
     async def cancel(self, workflow_execution_id: str) -> bool:
         """Ask an execution to stop. False if it is closed, unknown, or was asked before."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from holdfast.api.operation import ORG, do, read
+from holdfast.contract.executions import Changed
 from holdfast.wire.rest import bodies as b
 from holdfast.wire.rest import message_views as mv
 from holdfast.wire.rest import task_output_views as ov
 from holdfast.wire.rest import task_views as tv
-from holdfast.wire.rest import views as v
 
 TASKS: Final = f"{ORG}/tasks"
 ONE_TASK: Final = f"{TASKS}/{{task_execution_id}}"
@@ -103,7 +103,7 @@ TASK_OPERATIONS: Final = (
         _TA,
         "Stop a standalone task",
         b.ReasonBody,
-        v.ChangedView,
+        Changed,
         example={"reason": "not wanted any more"},
     ),
 )

@@ -10,13 +10,13 @@ from holdfast.explaining.executions import examine as examine_sources
 
 if TYPE_CHECKING:
     from holdfast.client.client import Client
-    from holdfast.model.executions import Execution
+    from holdfast.contract.execution_reads import ExecutionInfo
 
 __all__ = ["LATE", "UNCLAIMED", "Examined", "Finding", "Level", "Sessions", "examine", "findings", "sessions_of"]
 
 
-async def examine(client: Client, execution: Execution, now: int) -> Examined:
-    sources = Sources(client.executions, client.messages, client.api, client.org)
+async def examine(client: Client, execution: ExecutionInfo, now: int) -> Examined:
+    sources = Sources(client.messages, client.api, client.org)
     return await examine_sources(sources, execution, now=now)
 
 

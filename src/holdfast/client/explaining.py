@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from holdfast.client.events import DeadEventView, EventView, WaitView, dead_view, event_view, wait_view
-from holdfast.client.views import WorkflowView, instant, view_of
+from holdfast.client.views import instant
+from holdfast.contract.execution_reads import ExecutionInfo
 from holdfast.contract.explanations import Explanations, Finding
 from holdfast.contract.messages import Messages
 from holdfast.explaining.events import Miss, misses, open_wait
@@ -84,7 +85,7 @@ class WaitExplanation:
 class WorkflowExplanation:
     """Why an execution does not move, or how it ended: findings, the most important first, each with a next step."""
 
-    workflow: WorkflowView
+    workflow: ExecutionInfo
     findings: tuple[Finding, ...]
 
     def __str__(self) -> str:
@@ -108,7 +109,7 @@ class Explaining:
 
     async def workflow(self, execution_id: str) -> WorkflowExplanation:
         explained = await self._explanations.execution(self._org, execution_id)
-        return WorkflowExplanation(workflow=view_of(explained.execution), findings=explained.findings)
+        return WorkflowExplanation(workflow=explained.execution, findings=explained.findings)
 
     async def event(self, event_id: int) -> EventExplanation:
         explained = await self._explanations.event(self._org, event_id)

@@ -15,20 +15,20 @@ from holdfast.client.client import Client
 from holdfast.client.events import DeadEventView, EventKeyView, EventView, Published, WaitView
 from holdfast.client.explaining import EventExplanation, WaitExplanation, WorkflowExplanation
 from holdfast.client.handles import WorkflowHandle
-from holdfast.client.mailbox import DeadLetter, Mailbox
 from holdfast.client.options import Workflow
 from holdfast.client.portal import Face
 from holdfast.client.promises import PromiseView, SettledPromise
 from holdfast.client.task_output import TaskOutput, TaskUpdate
 from holdfast.client.tasks import AnyTask, TaskHandle, TaskPage, TaskView
-from holdfast.client.views import WorkflowPage, WorkflowView
 from holdfast.contract import executions as ex
 from holdfast.contract.calls import UpdateStatus
+from holdfast.contract.execution_reads import ExecutionInfo, PendingTask, PendingTimer, WorkflowPage
+from holdfast.contract.mailboxes import DeadLetter, Mailbox, Redelivered
 from holdfast.contract.operation import Api
 from holdfast.contract.queues import QueueInfo, WorkerInfo
 from holdfast.frontends.python.definitions import Duration
 from holdfast.model.events import HistoryEvent
-from holdfast.model.executions import Status, TaskRow, TimerRow
+from holdfast.model.executions import Status
 from holdfast.model.values import Delivery, IfClosed, IfRunning, RetryPolicy
 
 
@@ -502,14 +502,11 @@ class SyncClient(Face[Client]):
             ),
         )
 
-    def history(self, workflow_execution_id: str, *, after: int = 0, limit: int | None = None) -> list[HistoryEvent]:
-        return self._portal.call(self._wrapped.history, workflow_execution_id, after=after, limit=limit)
-
     def dead_letters(self, workflow_execution_id: str | None = None, *, limit: int = 100) -> list[DeadLetter]:
         """Signals that were accepted but never read, with the reason: the newest first."""
         return self._portal.call(self._wrapped.dead_letters, workflow_execution_id, limit=limit)
 
-    def redeliver(self, dead_letter: DeadLetter, to: str | None = None) -> ex.Redelivered:
+    def redeliver(self, dead_letter: DeadLetter, to: str | None = None) -> Redelivered:
         """Send a dead letter to the open execution with the same workflow id, or to the execution or workflow id `to`:
         one step, so that it is either still a dead letter or received, once.
 
@@ -558,9 +555,13 @@ class SyncClient(Face[Client]):
             limit=limit,
         )
 
-    def iter_workflows(self, **filters: Any) -> Iterator[WorkflowView]:
+    def iter_workflows(self, **filters: Any) -> Iterator[ExecutionInfo]:
         """All executions that match, page by page."""
         return self._portal.iterate(self._wrapped.iter_workflows(**filters))
+
+    def history(self, workflow_execution_id: str, *, after: int = 0, limit: int | None = None) -> list[HistoryEvent]:
+        """The events of an execution in order, after a number."""
+        return self._portal.call(self._wrapped.history, workflow_execution_id, after=after, limit=limit)
 
     def start_task(
         self,
@@ -839,7 +840,7 @@ class SyncWorkflowHandle(Face[WorkflowHandle]):
         """
         return self._portal.call(self._wrapped.result, timeout=timeout, type_hint=type_hint)
 
-    def describe(self) -> WorkflowView:
+    def describe(self) -> ExecutionInfo:
         return self._portal.call(self._wrapped.describe)
 
     def status(self) -> Status:
@@ -982,7 +983,7 @@ class SyncWorkflowHandle(Face[WorkflowHandle]):
     def history(self, *, after: int = 0, limit: int | None = None) -> list[HistoryEvent]:
         return self._portal.call(self._wrapped.history, after=after, limit=limit)
 
-    def pending_tasks(self) -> list[TaskRow]:
+    def pending_tasks(self) -> list[PendingTask]:
         """Tasks that are queued or running, with attempt, worker, heartbeat details and progress."""
         return self._portal.call(self._wrapped.pending_tasks)
 
@@ -1012,7 +1013,7 @@ class SyncWorkflowHandle(Face[WorkflowHandle]):
         """
         return self._portal.call(self._wrapped.explain_wait, wait_no)
 
-    def pending_timers(self) -> list[TimerRow]:
+    def pending_timers(self) -> list[PendingTimer]:
         return self._portal.call(self._wrapped.pending_timers)
 
 

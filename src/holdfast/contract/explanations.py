@@ -8,8 +8,8 @@ from typing import Protocol
 
 import msgspec
 
+from holdfast.contract.execution_reads import ExecutionInfo
 from holdfast.expressions import Finding as FilterPart
-from holdfast.model.executions import Execution
 from holdfast.model.messages import DeadEvent, PublishedRow, SubscriptionRow
 
 
@@ -31,7 +31,7 @@ class Finding(msgspec.Struct, frozen=True):
 class ExecutionExplained(msgspec.Struct, frozen=True, kw_only=True):
     """Where an execution stands; the most important finding first."""
 
-    execution: Execution
+    execution: ExecutionInfo
     findings: tuple[Finding, ...]
 
 

@@ -6,6 +6,7 @@ request touches anything, wherever the request comes from. So every caller reads
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Annotated, Any, Final, NamedTuple, TypeVar, get_args
@@ -21,6 +22,8 @@ from holdfast.model.values import NULL, TEN_YEARS_S
 R = TypeVar("R")
 
 LARGEST: Final = 2**62
+FOREVER: Final = math.inf
+"""As a `Wait`: as long as it takes. Only for callers in Python; an HTTP client asks again and again."""
 LONGEST_REASON: Final = 1_000
 LONGEST_WAIT_S: Final = 30.0
 NO_CONTROL: Final = r"^[^\u0000-\u001f\u007f]*$"
@@ -103,6 +106,8 @@ Key = Annotated[str, Meta(extra_json_schema=NAME_SCHEMA), Check(_name, "idempote
 Seconds = Annotated[float, SECONDS, Check(_duration)]
 KeyTtl = Annotated[float, SECONDS, Check(_duration, "idempotency_key_ttl")]
 Number = Annotated[int, Meta(gt=-LARGEST, lt=LARGEST, extra_json_schema={"minimum": 1}), Check(_number)]
+EventNumber = Annotated[int, Meta(gt=-LARGEST, lt=LARGEST, extra_json_schema={"minimum": 1})]
+"""The number of an event. Which ones will do is told by the history."""
 After = Annotated[int, Meta(ge=0, lt=LARGEST)]
 """The number after which to continue; 0 for the beginning."""
 Limit = Annotated[int, _PAGE, Check(_limit)]

@@ -56,6 +56,10 @@ class Request(msgspec.Struct, Generic[A], frozen=True, kw_only=True, rename=publ
 
     org: str
 
+    def is_answered_by(self, answer: A) -> bool:
+        """Of a request that waits: whether this is the answer, and not just how far things have got."""
+        return True
+
 
 class AuditedRequest(Request[A], Generic[A], frozen=True, kw_only=True):
     """A request that its own transaction writes into the org's audit log. `by` None is the operator, who has the
@@ -93,6 +97,8 @@ class Operation:
     example: dict[str, Any] | None = None
     media: str = JSON
     aliases: tuple[str, ...] = ()
+    last: str = ""
+    """Of what streams: the kind of the event after which nothing comes."""
     no_rpc: str = ""
     """Why there is no gRPC method, if there is none."""
 

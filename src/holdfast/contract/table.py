@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from holdfast.contract import executions, queues
+from holdfast.contract import calls, execution_reads, executions, history, mailboxes, queues
 from holdfast.contract.operation import OPERATIONS, Operation
 
-_NOUNS: Final = (executions, queues)
+_NOUNS: Final = (executions, execution_reads, history, calls, mailboxes, queues)
 
 TABLE: Final[tuple[Operation, ...]] = tuple(OPERATIONS.values())
 BY_NAME: Final[dict[str, Operation]] = {operation.name: operation for operation in TABLE}

@@ -13,6 +13,7 @@ from holdfast.contract import tasks as tk
 from holdfast.contract.messages import SettleAnswer
 from holdfast.engine.checks import check_payload, check_tags, check_timeout
 from holdfast.engine.rules.standalone import TOLD_BY, UNDER_WAY, is_task, no_task, order_of, out_of_time, picture
+from holdfast.engine.rules.workspace import Outcome
 from holdfast.engine.tasks.settle import SettleStandalone
 from holdfast.engine.tasks.start import StartStandalone
 from holdfast.errors import InvalidDuration, InvalidRequest
@@ -119,14 +120,14 @@ class LocalTasks:
 
     async def outcome(self, org: str, task_id: str) -> tk.TaskOutcome:
         execution_id = (await self._found(org, task_id)).id
-        outcome = await self._engine.executions.outcome(org, execution_id)
+        outcome = await self._engine.reads.outcome(org, execution_id)
         for _ in range(MOST_SUCCESSORS):
             body = outcome.last_event.body
             successor = getattr(body, "new_execution_id", None) or getattr(body, "successor", None)
             if successor is None:
                 break
             execution_id = successor
-            outcome = await self._engine.executions.outcome(org, execution_id)
+            outcome = await self._engine.reads.outcome(org, execution_id)
         return _outcome(execution_id, outcome, await self._events(org, execution_id))
 
     async def settle(self, request: tk.SettleTask) -> SettleAnswer:
@@ -196,7 +197,7 @@ def _query(request: tk.ListTasks, before: str | None, limit: int) -> ExecutionQu
     )
 
 
-def _outcome(execution_id: str, outcome: ex.Outcome, events: list[e.HistoryEvent]) -> tk.TaskOutcome:
+def _outcome(execution_id: str, outcome: Outcome, events: list[e.HistoryEvent]) -> tk.TaskOutcome:
     order = order_of(events)
     end = outcome.last_event.body
     failed = next((event.body for event in reversed(events) if isinstance(event.body, e.TaskFailed)), None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holdfast.contract.executions import Executions
+from holdfast.contract.execution_reads import GetWorkflow
 from holdfast.contract.explanations import EventExplained, ExecutionExplained
 from holdfast.contract.messages import Messages
 from holdfast.contract.operation import Api
@@ -18,19 +18,17 @@ class LocalExplanations:
 
     def __init__(
         self,
-        executions: Executions,
         messages: Messages,
         api: Api,
         now: Callable[[], int] = words.now,
     ) -> None:
-        self._executions = executions
         self._messages = messages
         self._api = api
         self._now = now
 
     async def execution(self, org: str, execution_id: str) -> ExecutionExplained:
-        execution = await self._executions.get(org, execution_id)
-        sources = Sources(self._executions, self._messages, self._api, org)
+        execution = await self._api.call(GetWorkflow(org=org, workflow_execution_id=execution_id))
+        sources = Sources(self._messages, self._api, org)
         seen = await examine(sources, execution, now=self._now())
         return ExecutionExplained(execution=execution, findings=tuple(findings(seen)))
 

@@ -7,16 +7,18 @@ connection is the same call.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 from msgspec import structs
 
-from holdfast.client.remote.caller import Caller, new_request_id
+from holdfast.client.remote.caller import Caller, decoded, new_request_id
+from holdfast.contract.fields import FOREVER
 from holdfast.contract.operation import GET, OPERATIONS, Request
 from holdfast.errors import InvalidRequest
 from holdfast.wire.rest.request_shapes import shape_of
 
 A = TypeVar("A")
+WAIT_S: Final = 25.0
 
 
 def refuse_using() -> NoReturn:
@@ -32,26 +34,40 @@ class HttpApi:
     async def call(self, request: Request[A], using: Any = None) -> A:
         if using is not None:
             refuse_using()
+        if getattr(request, "wait", 0.0) == FOREVER:
+            return await self._patiently(structs.replace(request, wait=WAIT_S))
         operation = OPERATIONS[type(request)]
         shape = shape_of(operation)
         if operation.method == GET:
-            wait_s = getattr(request, "wait", 0.0)
             found: A = await self._caller.get(
-                shape.target(request), operation.answer, shape.parameters(request), wait_s
+                shape.target(request), operation.answer, shape.parameters(request), getattr(request, "wait", 0.0)
             )
             return found
         made = new_request_id() if shape.has_request_id and request.request_id is None else None  # type: ignore[attr-defined]
         body = shape.content(request, **({"request_id": made} if made else {}))
         repeatable = operation.repeatable or shape.has_request_id
-        wait_s = None if operation.waits else 0.0
+        wait_s = getattr(request, "wait", None if operation.waits else 0.0)
         answer = await self._caller.send(
             operation.method, shape.target(request), body, operation.answer, repeatable=repeatable, wait_s=wait_s
         )
         answered: A = _without_key(answer) if made else answer
         return answered
 
-    def stream(self, request: Request[A]) -> AsyncIterator[A]:
-        raise NotImplementedError
+    async def _patiently(self, request: Request[A]) -> A:
+        """Ask again until there is an answer: no server keeps a call for ever."""
+        while True:
+            answer = await self.call(request)
+            if request.is_answered_by(answer):
+                return answer
+
+    async def stream(self, request: Request[A]) -> AsyncIterator[A]:
+        operation = OPERATIONS[type(request)]
+        shape = shape_of(operation)
+        events = self._caller.events(shape.target(request), shape.parameters(request), last=operation.last)
+        async for event in events:
+            if event.kind != operation.last:
+                found: A = decoded(event.data, operation.answer)
+                yield found
 
 
 def _without_key(answer: Any) -> Any:

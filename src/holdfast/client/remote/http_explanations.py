@@ -15,7 +15,7 @@ class HttpExplanations:
     async def execution(self, org: str, execution_id: str) -> ExecutionExplained:
         check_name(execution_id, "workflow_execution_id")
         path = f"/api/orgs/{escaped(org)}/workflow-executions/{escaped(execution_id)}/explanation"
-        return xv.read_explanation(await self._caller.get(path, xv.ExplanationView), org)
+        return xv.read_explanation(await self._caller.get(path, xv.ExplanationView))
 
     async def event(self, org: str, event_id: int) -> EventExplained:
         path = f"/api/orgs/{escaped(org)}/events/{escaped(str(event_id))}/explanation"

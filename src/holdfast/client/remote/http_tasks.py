@@ -17,7 +17,6 @@ from holdfast.model.names import check_name
 from holdfast.wire.rest import bodies as b
 from holdfast.wire.rest import message_views as mv
 from holdfast.wire.rest import task_views as tv
-from holdfast.wire.rest import views as v
 
 
 class HttpTasks:
@@ -81,7 +80,7 @@ class HttpTasks:
 
     async def cancel(self, request: tk.CancelTask) -> ex.Changed:
         path = _one(request.org, request.task_id, "/cancel")
-        view = await self._caller.post(path, b.ReasonBody(reason=request.reason), v.ChangedView)
+        view = await self._caller.post(path, b.ReasonBody(reason=request.reason), ex.Changed)
         return ex.Changed(view.changed, view.successor)
 
     async def list(self, request: tk.ListTasks) -> tk.TaskPage:

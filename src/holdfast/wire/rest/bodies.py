@@ -12,8 +12,6 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Raw
 
-from holdfast.contract.calls import UpdateStatus
-from holdfast.model.executions import Status
 from holdfast.model.messages import SubscriptionKind
 from holdfast.model.values import NULL, Delivery
 
@@ -49,72 +47,6 @@ class ReasonBody(Body, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class QueryBody(Body, frozen=True, kw_only=True):
-    """Leave `input` out for a query that takes none: null is a value."""
-
-    query_name: Name
-    input: Raw | msgspec.UnsetType = msgspec.UNSET
-    as_of: Number | None = None
-
-
-class UpdateBody(Body, frozen=True, kw_only=True):
-    """`wait_for` says how far the update must have got before the answer; the same `update_id` is the same update."""
-
-    update_name: Name
-    input: Raw = msgspec.field(default_factory=null)
-    update_id: Name | None = None
-    wait_for: UpdateStatus = UpdateStatus.COMPLETED
-    wait: Wait = 0
-    idempotency_key: Name | None = None
-    request_id: Name | None = None
-
-
-class BuryBody(Body, frozen=True, kw_only=True):
-    reason: Name = "left_unread"
-
-
-class RedeliverBody(Body, frozen=True, kw_only=True):
-    """To the open execution with the same workflow id, or to this execution or workflow id."""
-
-    to: Name | None = None
-
-
-class ListQuery(Body, frozen=True, kw_only=True):
-    """`metadata` is `key=value`; all that are given must be there."""
-
-    status: tuple[Status, ...] = ()
-    workflow_kind: tuple[Name, ...] = ()
-    workflow_id: Name | None = None
-    queue: Name | None = None
-    metadata: tuple[str, ...] = ()
-    created_from: Instant | None = None
-    created_before: Instant | None = None
-    cursor: Name | None = None
-    limit: Limit = 100
-
-
-class ListStreamQuery(Body, frozen=True, kw_only=True):
-    """As the list; what is among the newest `limit` is followed."""
-
-    status: tuple[Status, ...] = ()
-    workflow_kind: tuple[Name, ...] = ()
-    workflow_id: Name | None = None
-    queue: Name | None = None
-    metadata: tuple[str, ...] = ()
-    created_from: Instant | None = None
-    created_before: Instant | None = None
-    limit: Limit = 100
-
-
-class HistoryQuery(Body, frozen=True, kw_only=True):
-    """`wait`: answer when there is at least one event after `after`, or when so many seconds have passed."""
-
-    after: Annotated[int, Meta(ge=0, lt=2**62)] = 0
-    limit: Annotated[int, Meta(ge=1, le=1000)] = 1000
-    type: tuple[Name, ...] = ()
-    wait: Wait = 0
-
-
 class OutputQuery(Body, frozen=True, kw_only=True):
     """The next page is `after` the last one's sequence."""
 
@@ -128,24 +60,8 @@ class StreamQuery(Body, frozen=True, kw_only=True):
     after: Annotated[int, Meta(ge=0, lt=2**62)] = 0
 
 
-class StateQuery(Body, frozen=True, kw_only=True):
-    as_of: Number | None = None
-
-
 class WaitQuery(Body, frozen=True, kw_only=True):
     wait: Wait = 0
-
-
-class UpdateQuery(Body, frozen=True, kw_only=True):
-    """`sequence` is the number of the request in the history, if it is known: less has to be read."""
-
-    wait_for: UpdateStatus = UpdateStatus.COMPLETED
-    wait: Wait = 0
-    sequence: Annotated[int, Meta(ge=0, lt=2**62)] = 0
-
-
-class PageQuery(Body, frozen=True, kw_only=True):
-    limit: Limit = 100
 
 
 # --- promises, events, broadcasts, messages -----------------------------------------------------------------------

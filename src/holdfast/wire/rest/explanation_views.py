@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.contract.execution_reads import ExecutionInfo
 from holdfast.contract.explanations import ConsideredWait, EventExplained, ExecutionExplained, Finding, Level
 from holdfast.expressions import Finding as FilterPart
 from holdfast.wire.rest.message_views import (
@@ -12,8 +13,7 @@ from holdfast.wire.rest.message_views import (
     read_subscription,
     subscription_view,
 )
-from holdfast.wire.rest.reading import read_execution
-from holdfast.wire.rest.views import ExecutionView, View, execution_view
+from holdfast.wire.rest.views import View
 
 
 class FindingView(View, frozen=True, kw_only=True):
@@ -28,7 +28,7 @@ class FindingView(View, frozen=True, kw_only=True):
 class ExplanationView(View, frozen=True, kw_only=True):
     """Where an execution stands; the most important finding first."""
 
-    execution: ExecutionView
+    execution: ExecutionInfo
     findings: tuple[FindingView, ...]
 
 
@@ -67,7 +67,7 @@ class EventExplanationView(View, frozen=True, kw_only=True):
 
 def explanation_view(explained: ExecutionExplained) -> ExplanationView:
     return ExplanationView(
-        execution=execution_view(explained.execution),
+        execution=explained.execution,
         findings=tuple(
             FindingView(level=found.level, code=found.code, text=found.text, next=found.next)
             for found in explained.findings
@@ -75,9 +75,9 @@ def explanation_view(explained: ExecutionExplained) -> ExplanationView:
     )
 
 
-def read_explanation(view: ExplanationView, org: str) -> ExecutionExplained:
+def read_explanation(view: ExplanationView) -> ExecutionExplained:
     return ExecutionExplained(
-        execution=read_execution(view.execution, org),
+        execution=view.execution,
         findings=tuple(Finding(found.level, found.text, found.next, found.code) for found in view.findings),
     )
 

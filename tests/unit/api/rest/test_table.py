@@ -16,7 +16,6 @@ from holdfast.api.rest.openapi import openapi
 from holdfast.api.rest.routing import Router
 from holdfast.contract.executions import Executions
 from holdfast.contract.explanations import Explanations
-from holdfast.contract.feeds import Feeds
 from holdfast.contract.keys import Keys
 from holdfast.contract.messages import Messages
 from holdfast.contract.tasks import Tasks
@@ -26,12 +25,11 @@ NOUNS = {
     "executions": Executions,
     "messages": Messages,
     "tasks": Tasks,
-    "feeds": Feeds,
     "keys": Keys,
     "explanations": Explanations,
 }
-# Orgs are made by whoever has the database; a door asks and records for itself; to follow is feeds.history to it.
-NOT_OFFERED = {"keys.create_org", "keys.close_org", "keys.orgs", "keys.record", "keys.any", "executions.follow"}
+# Orgs are made by whoever has the database; a door asks and records for itself.
+NOT_OFFERED = {"keys.create_org", "keys.close_org", "keys.orgs", "keys.record", "keys.any"}
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,6 @@ from holdfast.api.operation import Operation
 from holdfast.api.operations import OPERATIONS
 from holdfast.api.rest.calls import Call
 from holdfast.api.rest.handlers import (
-    calls,
-    executions,
     explanations,
     keys,
     messages,
@@ -22,7 +20,7 @@ from holdfast.api.rest.handlers import (
 from holdfast.wire.rest.request_shapes import shape_of
 
 Handler = Callable[[Call], Coroutine[Any, Any, Any]]
-_MODULES: Final = (executions, calls, messages, explanations, keys, streams, system, task_output, tasks)
+_MODULES: Final = (messages, explanations, keys, streams, system, task_output, tasks)
 
 
 async def by_the_table(call: Call) -> Any:

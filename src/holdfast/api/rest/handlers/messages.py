@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.api.rest.calls import Call
 from holdfast.contract import messages as ms
+from holdfast.contract.execution_reads import GetWorkflow
 from holdfast.errors import InvalidRequest
 from holdfast.model.tokens import token_hash
 from holdfast.model.values import NULL, Failure
@@ -112,14 +113,14 @@ def failure_of_body(error: str | b.Rejection, text_type: str = "PromiseRejected"
 async def workflow_promises(call: Call) -> mv.PromiseList:
     rows = await call.nouns.messages.promises(call.org, call.execution_id)
     if not rows:
-        await call.nouns.executions.get(call.org, call.execution_id)
+        await call.nouns.api.call(GetWorkflow(org=call.org, workflow_execution_id=call.execution_id))
     return mv.PromiseList(promises=tuple(mv.promise_view(row) for row in rows))
 
 
 async def workflow_waits(call: Call) -> mv.SubscriptionList:
     rows = await call.nouns.messages.waits(call.org, call.execution_id)
     if not rows:
-        await call.nouns.executions.get(call.org, call.execution_id)
+        await call.nouns.api.call(GetWorkflow(org=call.org, workflow_execution_id=call.execution_id))
     return mv.SubscriptionList(waits=tuple(mv.subscription_view(row) for row in rows))
 
 

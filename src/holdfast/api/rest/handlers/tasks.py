@@ -5,15 +5,14 @@ from __future__ import annotations
 from msgspec import Raw, UnsetType
 
 from holdfast.api.rest.calls import Call, within
-from holdfast.api.rest.handlers.executions import pair_of
 from holdfast.api.rest.handlers.messages import failure_of_body
 from holdfast.contract import tasks as tk
+from holdfast.contract.executions import Changed
 from holdfast.contract.instants import micros_or_none
 from holdfast.errors import InvalidRequest
 from holdfast.model.values import TaskTimeouts
 from holdfast.wire.rest import message_views as mv
 from holdfast.wire.rest import task_views as tv
-from holdfast.wire.rest import views as v
 
 
 async def start_task(call: Call) -> tv.StartTaskView:
@@ -65,7 +64,7 @@ async def list_tasks(call: Call) -> tv.StandaloneTaskPage:
             statuses=query.status,
             kind=query.task_kind,
             queue=query.queue,
-            metadata=tuple(sorted(pair_of(text) for text in query.metadata)),
+            metadata=tuple(sorted(_pair_of(text) for text in query.metadata)),
             cursor=query.cursor,
             limit=query.limit,
         )
@@ -121,11 +120,17 @@ async def fail_task(call: Call) -> mv.SettledView:
     )
 
 
-async def cancel_task(call: Call) -> v.ChangedView:
+async def cancel_task(call: Call) -> Changed:
     request = tk.CancelTask(org=call.org, task_id=_id(call), reason=call.body.reason)
-    answer = await call.nouns.tasks.cancel(request)
-    return v.ChangedView(changed=answer.changed, successor=answer.successor)
+    return await call.nouns.tasks.cancel(request)
 
 
 def _id(call: Call) -> str:
     return call.path["task_execution_id"]
+
+
+def _pair_of(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise InvalidRequest(f"metadata is given as key=value, not {text!r:.100}", field="metadata")
+    return key, value
