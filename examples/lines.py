@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from holdfast import events as e
-from holdfast.types import Payload, TaskRow, Wait
+from holdfast.types import Payload, PendingTask, Wait, WaitingFor
 
 SHORT = 76
 COLOURS = {"grey": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
@@ -21,9 +21,10 @@ def paint(text: str, colour: str) -> str:
     return f"\033[{COLOURS[colour]}m{text}\033[0m"
 
 
-def clock(at: int) -> str:
-    """An instant (microseconds) as local time of day."""
-    return datetime.fromtimestamp(at / 1_000_000, UTC).astimezone().strftime("%H:%M:%S")
+def clock(at: datetime | int) -> str:
+    """An instant as local time of day; those in histories are microseconds."""
+    when = at if isinstance(at, datetime) else datetime.fromtimestamp(at / 1_000_000, UTC)
+    return when.astimezone().strftime("%H:%M:%S")
 
 
 def value(payload: Payload) -> str:
@@ -31,27 +32,26 @@ def value(payload: Payload) -> str:
     return text if len(text) <= SHORT else text[: SHORT - 1] + "…"
 
 
-def waits_line(waits: Iterable[Wait]) -> str:
+def waits_line(waits: Iterable[Wait | WaitingFor]) -> str:
     """What an execution waits for; timers, which mostly limit something else, come last."""
     return ", ".join(_wait(wait) for wait in sorted(waits, key=lambda wait: wait.kind == "timer"))
 
 
-def _wait(wait: Wait) -> str:
-    if wait.until_at is None:
-        return f"{wait.kind} {wait.name}"
-    return f"{wait.name} at {clock(wait.until_at)}"
+def _wait(wait: Wait | WaitingFor) -> str:
+    until = wait.until if isinstance(wait, WaitingFor) else wait.until_at
+    return f"{wait.kind} {wait.name}" if until is None else f"{wait.name} at {clock(until)}"
 
 
-def task_line(task: TaskRow, now: int) -> str:
+def task_line(task: PendingTask, now: datetime) -> str:
     """A task that is not finished."""
     progress = "" if task.progress is None else f", {task.progress:.0%} done"
     reason = "" if task.last_failure is None else f" ({task.last_failure.message})"
-    if task.worker is not None:
+    if task.running:
         return f"task {task.kind}: attempt {task.attempt} running{progress}"
     if task.attempt == 0:
         return f"task {task.kind}: waiting for a worker"
-    if task.not_before_at > now:
-        pause_s = (task.not_before_at - now) / 1_000_000
+    if task.not_before is not None and task.not_before > now:
+        pause_s = (task.not_before - now).total_seconds()
         return f"task {task.kind}: attempt {task.attempt} failed{reason}; next in {pause_s:.1f} s{progress}"
     return f"task {task.kind}: attempt {task.attempt} failed{reason}; waiting for a worker{progress}"
 

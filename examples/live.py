@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from examples.lines import Story, clock, paint, task_line
-from holdfast import Client, WorkflowView
+from holdfast import Client
 from holdfast import events as e
-from holdfast.types import TaskRow
+from holdfast.types import ExecutionInfo, PendingTask
 
 PAUSE_S = 0.1
 WIDTH = 18
@@ -77,7 +78,7 @@ class Follower(logging.Handler):
         self._records += [record for record in records if _execution_id(record) not in names]
         return [_spoken(record, names) for record in records if _execution_id(record) in names]
 
-    async def _new_events(self, view: WorkflowView) -> list[Line]:
+    async def _new_events(self, view: ExecutionInfo) -> list[Line]:
         execution_id = view.workflow_execution_id
         seen = self._seen.get(execution_id, 0)
         story = self._stories.get(execution_id)
@@ -93,23 +94,23 @@ class Follower(logging.Handler):
             Line(event.at, view.workflow_id, *line) for event, line in told if event.seq > seen and _is_worth(event)
         ]
 
-    async def _new_attempts(self, view: WorkflowView) -> list[Line]:
+    async def _new_attempts(self, view: ExecutionInfo) -> list[Line]:
         """A failed attempt that will be repeated is in no history; the waiting task shows it."""
         lines = []
         for task in await self._client.workflow(view.workflow_execution_id).pending_tasks():
-            key = (task.execution_id, task.task_no)
-            state = (task.attempt, task.worker is None, task.progress)
-            changed = self._tasks.get(key, state if task.worker is not None else None) != state
+            key = (task.workflow_execution_id, task.task_no)
+            state = (task.attempt, not task.running, task.progress)
+            changed = self._tasks.get(key, state if task.running else None) != state
             self._tasks[key] = state
             if changed and (_has_failed(task) or task.progress is not None):
-                now = time.time_ns() // 1_000
                 colour = "yellow" if _has_failed(task) else "grey"
-                lines.append(Line(now, view.workflow_id, task_line(task, now), colour))
+                told = task_line(task, datetime.now(UTC))
+                lines.append(Line(time.time_ns() // 1_000, view.workflow_id, told, colour))
         return lines
 
 
-def _has_failed(task: TaskRow) -> bool:
-    return task.worker is None and task.attempt > 0
+def _has_failed(task: PendingTask) -> bool:
+    return not task.running and task.attempt > 0
 
 
 def _is_worth(event: e.HistoryEvent) -> bool:

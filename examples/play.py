@@ -13,7 +13,7 @@ from typing import NamedTuple
 from examples.chat import conversation, reply, say
 from examples.hello import hello
 from examples.order import Order, Shipment, charge_card, pack, process_order, refund
-from holdfast import Client, HoldfastError, Status, WorkflowHandle, WorkflowView
+from holdfast import Client, ExecutionInfo, HoldfastError, Status, WorkflowHandle
 
 WORKFLOWS = (hello, conversation, process_order)
 TASKS = (reply, charge_card, pack, refund)
@@ -62,7 +62,7 @@ async def _open_orders(client: Client) -> list[Placed]:
     return [Placed(view.workflow_id, client.workflow(view.workflow_execution_id), _by_hand(view)) for view in views]
 
 
-def _by_hand(view: WorkflowView) -> bool:
+def _by_hand(view: ExecutionInfo) -> bool:
     return "courier" not in view.metadata
 
 

@@ -21,16 +21,8 @@ from urllib.parse import quote
 from examples import play
 from examples.lines import waits_line
 from examples.live import Follower
-from holdfast import (
-    Engine,
-    EngineConfig,
-    HoldfastError,
-    InvalidServer,
-    Server,
-    ServerConfig,
-    WorkerConfig,
-    WorkflowView,
-)
+from holdfast import Engine, EngineConfig, HoldfastError, InvalidServer, Server, ServerConfig, WorkerConfig
+from holdfast.types import ExecutionInfo
 
 DEFAULT_DB = Path(".holdfast/demo.db")
 PORT = 8233
@@ -132,13 +124,13 @@ async def first_of(*coroutines: Coroutine[Any, Any, Any]) -> None:
         await asyncio.gather(*jobs, return_exceptions=True)
 
 
-async def workflows(db: Path | str) -> list[WorkflowView]:
+async def workflows(db: Path | str) -> list[ExecutionInfo]:
     """Looked up by an engine that runs nothing, so that nothing moves meanwhile."""
     async with Engine(url_of(db)) as engine:
         return [view async for view in engine.client.iter_workflows()]
 
 
-def still_open(views: list[WorkflowView]) -> list[WorkflowView]:
+def still_open(views: list[ExecutionInfo]) -> list[ExecutionInfo]:
     return [view for view in views if view.status.is_open]
 
 
@@ -168,7 +160,7 @@ def listen_to_loggers(follower: Follower) -> None:
 # --- words --------------------------------------------------------------------------------------------------------
 
 
-def welcome(db: Path | str, left: list[WorkflowView]) -> str:
+def welcome(db: Path | str, left: list[ExecutionInfo]) -> str:
     lines = [f"Holdfast demo, everything in {db}", ""]
     if left:
         lines.append(f"continuing {count(left)} from last time:")
@@ -179,7 +171,7 @@ def welcome(db: Path | str, left: list[WorkflowView]) -> str:
     return "\n".join(lines)
 
 
-def goodbye(db: Path | str, left: list[WorkflowView]) -> str:
+def goodbye(db: Path | str, left: list[ExecutionInfo]) -> str:
     if not left:
         return f"stopped; no workflow is open in {db}"
     names = ", ".join(view.workflow_id for view in left)
@@ -233,7 +225,7 @@ def command(module: str, db: Path | str) -> str:
     return f"{shown} -m examples.{module}" + ("" if db == DEFAULT_DB else f" --db {db}")
 
 
-def count(views: list[WorkflowView]) -> str:
+def count(views: list[ExecutionInfo]) -> str:
     return f"{len(views)} workflow{'' if len(views) == 1 else 's'}"
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 from examples.lines import Story, clock, paint, task_line, waits_line
 from examples.run import add_db_option, url_of
-from holdfast import Engine, HoldfastError, WorkflowHandle, WorkflowView
+from holdfast import Engine, ExecutionInfo, HoldfastError, WorkflowHandle
 
 
 def main() -> None:
@@ -44,7 +44,7 @@ async def show_one(handle: WorkflowHandle) -> None:
     print(f"status   {view.status}")
     if state(view):
         print(f"state    {state(view)}")
-    now = time.time_ns() // 1_000
+    now = datetime.now(UTC)
     for task in await handle.pending_tasks():
         print(f"         {task_line(task, now)}")
     print("\n   #  time      event                     what")
@@ -54,7 +54,7 @@ async def show_one(handle: WorkflowHandle) -> None:
         print(f"{event.seq:>4}  {clock(event.at)}  {event.type:<24}  {paint(what, colour)}")
 
 
-def state(view: WorkflowView) -> str:
+def state(view: ExecutionInfo) -> str:
     """Why it does not move: stuck, or waiting."""
     if view.stuck is not None:
         return f"stuck ({view.stuck.code}): {view.stuck.message}"

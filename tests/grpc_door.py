@@ -29,7 +29,6 @@ def nouns_of(engine: Engine) -> Nouns:
     local = engine._local
     return Nouns(
         api=local.api,
-        executions=local.executions,
         workers=local.workers,
         upkeep=local.upkeep,
         feeds=None,  # type: ignore[arg-type]  # this door does not use them

@@ -46,14 +46,13 @@ NAMES: Final = {
 }
 # What calls give and nobody makes: `holdfast.types`, and attributes of `holdfast` outside of `__all__`.
 RECORDS: Final = {
-    "holdfast.client.explaining": "WorkflowExplanation",
-    "holdfast.client.mailbox": "DeadLetter Mailbox MailboxEntry",
     "holdfast.client.task_output": "TaskChunk TaskOutput TaskUpdate",
     "holdfast.contract.tasks": "StandaloneTaskInfo TaskPage",
-    "holdfast.client.views": "WorkflowPage WorkflowView",
-    "holdfast.contract.executions": "Redelivered SignalResponse SignalWithStartResponse",
+    "holdfast.contract.execution_reads": "ExecutionInfo PendingTask PendingTimer WaitingFor WorkflowPage",
+    "holdfast.contract.executions": "SignalResponse SignalWithStartResponse",
     "holdfast.contract.keys": "AuditEntry CreatedKey KeyInfo OrgInfo",
-    "holdfast.contract.explanations": "EventExplanation",
+    "holdfast.contract.explanations": "EventExplanation WorkflowExplanation",
+    "holdfast.contract.mailboxes": "DeadLetter Mailbox MailboxEntry Redelivered",
     "holdfast.contract.messages": (
         "BroadcastResult EventInfo EventKeyInfo PromiseInfo PublishResult SendResult SettledPromise WaitInfo"
     ),
@@ -61,7 +60,6 @@ RECORDS: Final = {
     "holdfast.contract.queues": "PauseInfo QueueInfo WorkerInfo",
     "holdfast.contract.upkeep": "RecoveryReport",
     "holdfast.model.events": "EventBody HistoryEvent",
-    "holdfast.model.executions": "TaskRow TimerRow",
     "holdfast.model.values": "Payload Wait",
 }
 MODULES: Final = {
@@ -85,29 +83,32 @@ if TYPE_CHECKING:
     from holdfast.blocking.engine import SyncEngine
     from holdfast.client.calls import UpdateHandle
     from holdfast.client.client import Client
-    from holdfast.client.explaining import WorkflowExplanation as WorkflowExplanation
     from holdfast.client.handles import WorkflowHandle
-    from holdfast.client.mailbox import DeadLetter as DeadLetter
-    from holdfast.client.mailbox import Mailbox as Mailbox
-    from holdfast.client.mailbox import MailboxEntry as MailboxEntry
     from holdfast.client.sync import SyncClient, SyncTaskHandle, SyncUpdateHandle, SyncWorkflowHandle
     from holdfast.client.task_output import TaskChunk as TaskChunk
     from holdfast.client.task_output import TaskOutput as TaskOutput
     from holdfast.client.task_output import TaskUpdate as TaskUpdate
     from holdfast.client.tasks import TaskHandle
-    from holdfast.client.views import WorkflowPage as WorkflowPage
-    from holdfast.client.views import WorkflowView as WorkflowView
     from holdfast.config import EngineConfig, Limits, ServerConfig, StoreConfig, TelemetryConfig, WorkerConfig
     from holdfast.contract.calls import UpdateStatus
-    from holdfast.contract.executions import Redelivered as Redelivered
+    from holdfast.contract.execution_reads import ExecutionInfo as ExecutionInfo
+    from holdfast.contract.execution_reads import PendingTask as PendingTask
+    from holdfast.contract.execution_reads import PendingTimer as PendingTimer
+    from holdfast.contract.execution_reads import WaitingFor as WaitingFor
+    from holdfast.contract.execution_reads import WorkflowPage as WorkflowPage
     from holdfast.contract.executions import SignalResponse as SignalResponse
     from holdfast.contract.executions import SignalWithStartResponse as SignalWithStartResponse
     from holdfast.contract.explanations import EventExplanation as EventExplanation
+    from holdfast.contract.explanations import WorkflowExplanation as WorkflowExplanation
     from holdfast.contract.keys import AuditEntry as AuditEntry
     from holdfast.contract.keys import CreatedKey as CreatedKey
     from holdfast.contract.keys import KeyInfo as KeyInfo
     from holdfast.contract.keys import KeyState
     from holdfast.contract.keys import OrgInfo as OrgInfo
+    from holdfast.contract.mailboxes import DeadLetter as DeadLetter
+    from holdfast.contract.mailboxes import Mailbox as Mailbox
+    from holdfast.contract.mailboxes import MailboxEntry as MailboxEntry
+    from holdfast.contract.mailboxes import Redelivered as Redelivered
     from holdfast.contract.messages import BroadcastResult as BroadcastResult
     from holdfast.contract.messages import EventInfo as EventInfo
     from holdfast.contract.messages import EventKeyInfo as EventKeyInfo
@@ -174,8 +175,6 @@ if TYPE_CHECKING:
     from holdfast.model.events import EventBody as EventBody
     from holdfast.model.events import HistoryEvent as HistoryEvent
     from holdfast.model.executions import Status
-    from holdfast.model.executions import TaskRow as TaskRow
-    from holdfast.model.executions import TimerRow as TimerRow
     from holdfast.model.keys import Role
     from holdfast.model.messages import PromiseState
     from holdfast.model.values import Delivery, IfClosed, IfRunning, ParentClose, RetryPolicy

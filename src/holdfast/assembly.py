@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import unquote, urlsplit
 
 from holdfast.client.client import Client
-from holdfast.client.following import successor_of
 from holdfast.client.keys import OperatorKeys
 from holdfast.client.options import Workflow
 from holdfast.client.views import result_of
 from holdfast.config import GC_THRESHOLD, EngineConfig, ServerConfig, TelemetryConfig, WorkerConfig
+from holdfast.contract.execution_reads import GetResult
 from holdfast.contract.messages import PublishResult
 from holdfast.contract.system import Recover
 from holdfast.contract.upkeep import RecoveryReport
@@ -24,7 +24,6 @@ from holdfast.engine.facade import LocalEngine
 from holdfast.engine.observing import CommitMeters, CommitTraces, Observer, observe
 from holdfast.engine.scraping import MetricsPage
 from holdfast.errors import EngineStopped, ExecutionNotFound, InvalidDatabaseUrl, InvalidServer
-from holdfast.explaining.explanations import LocalExplanations
 from holdfast.model.executions import Status
 from holdfast.model.tokens import execution_key
 from holdfast.replay.definition import AnyWorkflow
@@ -117,13 +116,7 @@ class Engine:
         self._local = self._make_local(url)
         self.metrics = self._observe()
         """The metrics of this process, if they are on: `await engine.metrics.page()`."""
-        self.client = Client(
-            self._local.api,
-            self._local.executions,
-            org,
-            payload_limit=self.config.limits.payload_bytes,
-            explanations=self._explanations(),
-        )
+        self.client = Client(self._local.api, org, payload_limit=self.config.limits.payload_bytes)
         self._worker: Worker | None = None
         self._token_secret: bytes | None = None
         self._running = False
@@ -229,18 +222,12 @@ class Engine:
         local = self._local
         return Nouns(
             api=local.api,
-            executions=local.executions,
             workers=local.workers,
             upkeep=local.upkeep,
             feeds=local.feeds,
             keys=local.keys,
-            explanations=self._explanations(),
             payload_bytes=self.config.limits.payload_bytes,
         )
-
-    def _explanations(self) -> LocalExplanations:
-        local = self._local
-        return LocalExplanations(local.executions, local.api, local.store.clock)
 
     @property
     def storage(self) -> Store:
@@ -278,11 +265,10 @@ class Engine:
         status = await self.query_status(workflow_execution_id)
         if status is None or status.is_open:
             return None
-        outcome = await self._local.executions.outcome(self.org, workflow_execution_id)
-        successor = successor_of(outcome.last_event.body)
-        if successor is not None:
-            return await self.query_result(successor, type_hint)
-        return result_of(outcome, type_hint)
+        ended = await self._local.api.call(GetResult(org=self.org, workflow_execution_id=workflow_execution_id))
+        if ended.successor is not None:
+            return await self.query_result(ended.successor, type_hint)
+        return result_of(ended, type_hint)
 
     async def cancel(self, workflow_execution_id: str) -> bool:
         """Ask an execution to stop. False if it is closed, unknown, or was asked before."""

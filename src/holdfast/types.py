@@ -3,13 +3,12 @@
 Made by `make generate` from the table in `holdfast/__init__.py`; do not edit.
 """
 
-from holdfast.client.explaining import WorkflowExplanation
-from holdfast.client.mailbox import DeadLetter, Mailbox, MailboxEntry
 from holdfast.client.task_output import TaskChunk, TaskOutput, TaskUpdate
-from holdfast.client.views import WorkflowPage, WorkflowView
-from holdfast.contract.executions import Redelivered, SignalResponse, SignalWithStartResponse
-from holdfast.contract.explanations import EventExplanation
+from holdfast.contract.execution_reads import ExecutionInfo, PendingTask, PendingTimer, WaitingFor, WorkflowPage
+from holdfast.contract.executions import SignalResponse, SignalWithStartResponse
+from holdfast.contract.explanations import EventExplanation, WorkflowExplanation
 from holdfast.contract.keys import AuditEntry, CreatedKey, KeyInfo, OrgInfo
+from holdfast.contract.mailboxes import DeadLetter, Mailbox, MailboxEntry, Redelivered
 from holdfast.contract.messages import (
     BroadcastResult,
     EventInfo,
@@ -25,7 +24,6 @@ from holdfast.contract.tasks import StandaloneTaskInfo, TaskPage
 from holdfast.contract.upkeep import RecoveryReport
 from holdfast.explaining.events import WaitExplanation
 from holdfast.model.events import EventBody, HistoryEvent
-from holdfast.model.executions import TaskRow, TimerRow
 from holdfast.model.values import Payload, Wait
 
 __all__ = [
@@ -37,6 +35,7 @@ __all__ = [
     "EventExplanation",
     "EventInfo",
     "EventKeyInfo",
+    "ExecutionInfo",
     "HistoryEvent",
     "KeyInfo",
     "Mailbox",
@@ -44,6 +43,8 @@ __all__ = [
     "OrgInfo",
     "PauseInfo",
     "Payload",
+    "PendingTask",
+    "PendingTimer",
     "PromiseInfo",
     "PublishResult",
     "QueueInfo",
@@ -57,14 +58,12 @@ __all__ = [
     "TaskChunk",
     "TaskOutput",
     "TaskPage",
-    "TaskRow",
     "TaskUpdate",
-    "TimerRow",
     "Wait",
     "WaitExplanation",
     "WaitInfo",
+    "WaitingFor",
     "WorkerInfo",
     "WorkflowExplanation",
     "WorkflowPage",
-    "WorkflowView",
 ]

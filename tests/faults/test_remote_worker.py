@@ -283,4 +283,4 @@ async def test_program_that_kills_its_remote_worker_is_parked(
 
 
 async def crashes(api: Engine, execution_id: str, count: int) -> bool:
-    return (await api._local.executions.get("default", execution_id)).crashes >= count
+    return (await api._local.reads.row("default", execution_id)).crashes >= count

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.contract.executions import Executions
-from holdfast.contract.explanations import Explanations
 from holdfast.contract.feeds import Feeds
 from holdfast.contract.keys import KeyChecks
 from holdfast.contract.operation import Api
@@ -18,10 +16,8 @@ class Nouns:
     """`keys` is what the guard asks, `payload_bytes` how large one payload may be."""
 
     api: Api
-    executions: Executions
     workers: Sessions
     upkeep: Upkeep
     feeds: Feeds
     keys: KeyChecks
     payload_bytes: int = 64 * 1024 * 1024
-    explanations: Explanations | None = None

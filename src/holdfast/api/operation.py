@@ -12,11 +12,6 @@ from holdfast.contract.operation import Operation as Row
 from holdfast.model.keys import Role
 from holdfast.wire.rest.request_shapes import shape_of
 
-ORG: Final = "/api/orgs/{org}"
-EXECUTIONS: Final = f"{ORG}/workflow-executions"
-ONE: Final = f"{EXECUTIONS}/{{workflow_execution_id}}"
-V1: Final = "/api/v1"
-
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """`contract` is the noun and method behind it. `role` None means that nobody is asked who they are. `payload`: its
@@ -45,37 +40,6 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     def parameters(self) -> list[str]:
         """The names in the path."""
         return [part[1:-1] for part in self.path.split("/") if part.startswith("{")]
-
-
-def read(name: str, path: str, contract: str, tag: str, summary: str, answer: Any, **more: Any) -> Operation:  # noqa: PLR0917
-    return Operation(
-        name=name,
-        method="GET",
-        path=path,
-        contract=contract,
-        role=more.pop("role", Role.READER),
-        tag=tag,
-        summary=summary,
-        answer=answer,
-        **more,
-    )
-
-
-def do(  # noqa: PLR0917 - a table reads by its columns
-    name: str, path: str, contract: str, tag: str, summary: str, body: Any, answer: Any, **more: Any
-) -> Operation:
-    return Operation(
-        name=name,
-        method=more.pop("method", "POST"),
-        path=path,
-        contract=contract,
-        role=more.pop("role", Role.WRITER),
-        tag=tag,
-        summary=summary,
-        body=body,
-        answer=answer,
-        **more,
-    )
 
 
 def routes_of(row: Row) -> Iterator[Operation]:

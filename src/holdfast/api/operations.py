@@ -8,12 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from holdfast.api.execution_operations import EXECUTION_OPERATIONS
 from holdfast.api.operation import Operation, routes_of
 from holdfast.contract.table import TABLE
 
-OPERATIONS: Final[tuple[Operation, ...]] = (
-    *EXECUTION_OPERATIONS,
-    *(route for operation in TABLE for route in routes_of(operation)),
-)
+OPERATIONS: Final[tuple[Operation, ...]] = tuple(route for row in TABLE for route in routes_of(row))
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}

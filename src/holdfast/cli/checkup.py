@@ -12,11 +12,11 @@ from holdfast.cli.diagnosis import LATE, UNCLAIMED, Finding, Level, Sessions, se
 from holdfast.cli.words import length, since
 from holdfast.cli.workflow.listing import executions
 from holdfast.contract.instants import micros
-from holdfast.model.executions import NEVER, Execution, TaskRow
 
 if TYPE_CHECKING:
     from holdfast.cli.doors import Door
     from holdfast.client.client import Client
+    from holdfast.contract.execution_reads import ExecutionInfo, PendingTask
     from holdfast.contract.queues import PauseInfo
 
 SHOWN = 5
@@ -107,11 +107,11 @@ async def _stuck(client: Client) -> list[Finding]:
 async def _unclaimed(client: Client, now: int, sessions: Sessions) -> list[Finding]:
     groups: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     async for execution in executions(client, LOOKED_AT, status=("PENDING",)):
-        ready = execution.ready
-        if ready is None or sessions.pause_of(execution.queue) is not None:
+        if sessions.pause_of(execution.queue) is not None:
             continue
-        if max(ready.since_at, ready.not_before_at) < now - UNCLAIMED:
-            groups[execution.kind, execution.version, execution.queue].append(ready.since_at)
+        ready_since = execution.ready_since or execution.updated_at
+        if micros(max(ready_since, execution.not_before or ready_since)) < now - UNCLAIMED:
+            groups[execution.kind, execution.version, execution.queue].append(micros(ready_since))
     return [
         Finding.of(
             Level.BAD,
@@ -125,12 +125,12 @@ async def _unclaimed(client: Client, now: int, sessions: Sessions) -> list[Findi
 
 async def _waiting(client: Client, now: int, sessions: Sessions) -> list[Finding]:
     late = 0
-    tasks: list[tuple[Execution, TaskRow]] = []
+    tasks: list[tuple[ExecutionInfo, PendingTask]] = []
     async for execution in executions(client, LOOKED_AT, status=("WAITING",)):
-        due = [wait.until_at for wait in execution.waiting_for if wait.until_at is not None]
+        due = [micros(wait.until) for wait in execution.waiting_for if wait.until is not None]
         late += any(at < now - LATE for at in due)
         if execution.open_tasks:
-            rows = await client.executions.tasks(client.org, execution.id)
+            rows = await client.workflow(execution.id).pending_tasks()
             tasks += [(execution, row) for row in rows if sessions.pause_of(row.queue) is None]
     found = []
     if late:
@@ -144,11 +144,11 @@ async def _waiting(client: Client, now: int, sessions: Sessions) -> list[Finding
     return [*found, *_unclaimed_tasks(tasks, now), *_failing_tasks(tasks)]
 
 
-def _unclaimed_tasks(tasks: Iterable[tuple[Execution, TaskRow]], now: int) -> list[Finding]:
+def _unclaimed_tasks(tasks: Iterable[tuple[ExecutionInfo, PendingTask]], now: int) -> list[Finding]:
     groups: dict[tuple[str, str], list[int]] = defaultdict(list)
     for _, row in tasks:
-        queued_at = max(row.scheduled_at, row.not_before_at)
-        if row.worker is None and queued_at < NEVER and queued_at < now - UNCLAIMED:
+        queued_at = micros(max(row.scheduled_at, row.not_before or row.scheduled_at))
+        if not row.running and not row.deferred and queued_at < now - UNCLAIMED:
             groups[row.kind, row.queue].append(queued_at)
     return [
         Finding.of(
@@ -161,7 +161,7 @@ def _unclaimed_tasks(tasks: Iterable[tuple[Execution, TaskRow]], now: int) -> li
     ]
 
 
-def _failing_tasks(tasks: Iterable[tuple[Execution, TaskRow]]) -> list[Finding]:
+def _failing_tasks(tasks: Iterable[tuple[ExecutionInfo, PendingTask]]) -> list[Finding]:
     failing = [(one, row) for one, row in tasks if row.last_failure is not None and row.attempt >= MANY_ATTEMPTS]
     return [
         Finding.of(
@@ -176,7 +176,7 @@ def _failing_tasks(tasks: Iterable[tuple[Execution, TaskRow]]) -> list[Finding]:
 
 async def _unread(client: Client) -> list[Finding]:
     found = []
-    letters = (await client.executions.dead_letters(client.org, None, 100)).letters
+    letters = await client.dead_letters(limit=100)
     if letters:
         found.append(
             Finding.of(

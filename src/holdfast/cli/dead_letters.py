@@ -11,8 +11,7 @@ from holdfast.cli.doors import Door, connected, found
 if TYPE_CHECKING:
     from holdfast.cli.output import Shown
     from holdfast.client.client import Client
-    from holdfast.contract.executions import DeadLetters
-    from holdfast.model.executions import DeadLetter
+    from holdfast.contract.mailboxes import DeadLetter
 
 _letter = (
     click.argument("id_", metavar="ID"),
@@ -38,19 +37,18 @@ def dead_letters() -> None:
 def list_(door: Door, id_: str | None, *, limit: int) -> None:
     """List dead letters of the org, or of the one execution or workflow id ID, the newest first. With --json, one
     object on each line."""
-    from holdfast.wire.rest.views import dead_letters_view
 
-    async def run(client: Client) -> DeadLetters:
+    async def run(client: Client) -> list[DeadLetter]:
         execution = None if id_ is None else (await found(client, id_)).id
-        return await client.executions.dead_letters(client.org, execution, limit)
+        return await client.dead_letters(execution, limit=limit)
 
-    answer = door.look(run)
+    letters = door.look(run)
     if door.out.as_json:
-        for view in dead_letters_view(answer).dead_letters:
-            door.out.item(view)
+        for letter in letters:
+            door.out.item(letter)
         return
     headers = ("EXECUTION", "SEQUENCE", "SIGNAL", "RECEIVED", "REASON", "VALUE")
-    door.out.table(headers, [_row(letter) for letter in answer.letters], empty="there are none")
+    door.out.table(headers, [_row(letter) for letter in letters], empty="there are none")
 
 
 def _row(letter: DeadLetter) -> list[Shown]:
@@ -68,19 +66,15 @@ def _row(letter: DeadLetter) -> list[Shown]:
 @connected
 def redeliver(door: Door, id_: str, sequence: int, *, to: str | None) -> None:
     """Send the dead letter SEQUENCE of ID to the open execution with the same workflow id, or to another."""
-    from holdfast.contract.executions import Redelivered, RedeliverSignal
-    from holdfast.wire.rest.views import RedeliveredView
+    from holdfast.contract.mailboxes import Redelivered, RedeliverSignal
 
     async def run(client: Client) -> Redelivered:
         source = (await found(client, id_)).id
         request = RedeliverSignal(org=client.org, workflow_execution_id=source, seq=sequence, to=to)
-        return await client.executions.redeliver(request)
+        return await client.api.call(request)
 
     done = door.run(run)
-    view = RedeliveredView(
-        workflow_execution_id=done.workflow_execution_id, signal_event_sequence=done.signal_event_sequence
-    )
-    door.out.answer(view, f"{done.workflow_execution_id} has received it as event {done.signal_event_sequence}")
+    door.out.answer(done, f"{done.workflow_execution_id} has received it as event {done.signal_event_sequence}")
 
 
 @dead_letters.command()
@@ -88,12 +82,12 @@ def redeliver(door: Door, id_: str, sequence: int, *, to: str | None) -> None:
 @connected
 def remove(door: Door, id_: str, sequence: int) -> None:
     """Have the dead letter SEQUENCE of ID listed no more. The signal stays in the history."""
-    from holdfast.contract.executions import RemoveDeadLetter
+    from holdfast.contract.mailboxes import RemoveDeadLetter
 
     async def run(client: Client) -> str:
         source = (await found(client, id_)).id
         request = RemoveDeadLetter(org=client.org, workflow_execution_id=source, seq=sequence)
-        await client.executions.remove_dead_letter(request)
+        await client.api.call(request)
         return source
 
     source = door.run(run)

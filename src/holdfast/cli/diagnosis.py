@@ -5,19 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.contract.explanations import Finding, Level
-from holdfast.explaining.executions import LATE, UNCLAIMED, Examined, Sessions, Sources, findings, read_sessions
-from holdfast.explaining.executions import examine as examine_sources
+from holdfast.explaining.executions import LATE, UNCLAIMED, Examined, Sessions, findings, read_sessions
+from holdfast.explaining.executions import examine as examine_execution
 
 if TYPE_CHECKING:
     from holdfast.client.client import Client
-    from holdfast.model.executions import Execution
+    from holdfast.contract.execution_reads import ExecutionInfo
 
 __all__ = ["LATE", "UNCLAIMED", "Examined", "Finding", "Level", "Sessions", "examine", "findings", "sessions_of"]
 
 
-async def examine(client: Client, execution: Execution, now: int) -> Examined:
-    sources = Sources(client.executions, client.api, client.org)
-    return await examine_sources(sources, execution, now=now)
+async def examine(client: Client, execution: ExecutionInfo, now: int) -> Examined:
+    return await examine_execution(client.api, execution, org=client.org, now=now)
 
 
 async def sessions_of(client: Client, now: int) -> Sessions:

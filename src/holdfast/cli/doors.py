@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from holdfast.assembly import Engine
     from holdfast.cli.output import Output
     from holdfast.client.client import Client
+    from holdfast.contract.execution_reads import ExecutionInfo
     from holdfast.contract.system import CallerInfo
-    from holdfast.model.executions import Execution
 
 T = TypeVar("T")
 DEFAULT_FILE = Path("holdfast.db")
@@ -197,17 +197,18 @@ def shown_server(url: str) -> str:
     return f"{scheme}://…" if scheme in {"http", "https", "grpc", "grpcs"} else "the server"
 
 
-async def found(client: Client, given: str) -> Execution:
+async def found(client: Client, given: str) -> ExecutionInfo:
     """The execution that an execution id names, or a workflow id: its open execution, or the last one."""
+    from holdfast.contract.execution_reads import FindWorkflow, GetWorkflow
     from holdfast.errors import ExecutionNotFound
 
     if _UUID.fullmatch(given):
         try:
-            return await client.executions.get(client.org, given)
+            return await client.api.call(GetWorkflow(org=client.org, workflow_execution_id=given))
         except ExecutionNotFound:
             pass  # a workflow id may look like that, too
     try:
-        return await client.executions.find(client.org, given)
+        return await client.api.call(FindWorkflow(org=client.org, workflow_id=given))
     except ExecutionNotFound:
         raise ExecutionNotFound(
             f"no execution id and no workflow id {given!r} in org {client.org!r}: `holdfast workflow list` shows what "

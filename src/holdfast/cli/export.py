@@ -15,8 +15,8 @@ from holdfast.cli.workflow.listing import STATUSES
 
 if TYPE_CHECKING:
     from holdfast.client.client import Client
+    from holdfast.contract.execution_reads import ExecutionInfo
     from holdfast.model.events import HistoryEvent
-    from holdfast.model.executions import Execution
 
 FORMAT = "holdfast-history"
 FORMAT_VERSION = 1
@@ -82,7 +82,7 @@ async def _total(client: Client, ids: tuple[str, ...], filters: dict[str, Any]) 
     return None if any(filters.values()) else sum((await client.count_workflows()).values())
 
 
-async def _chosen(client: Client, ids: tuple[str, ...], filters: dict[str, Any]) -> AsyncIterator[Execution]:
+async def _chosen(client: Client, ids: tuple[str, ...], filters: dict[str, Any]) -> AsyncIterator[ExecutionInfo]:
     from holdfast.cli.workflow.listing import executions
 
     if not ids:
@@ -92,11 +92,11 @@ async def _chosen(client: Client, ids: tuple[str, ...], filters: dict[str, Any])
         yield await found(client, id_)
 
 
-async def _line(client: Client, execution: Execution) -> bytes:
+async def _line(client: Client, execution: ExecutionInfo) -> bytes:
     import msgspec
 
     events: list[HistoryEvent] = []
-    while len(events) < execution.last_seq:
+    while len(events) < execution.history_length:
         page = await client.history(execution.id, after=len(events), limit=PAGE)
         events += page
         if not page:

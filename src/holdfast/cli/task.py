@@ -16,8 +16,8 @@ from holdfast.cli.task_watch import watch
 if TYPE_CHECKING:
     from holdfast.cli.output import Shown
     from holdfast.client.client import Client
+    from holdfast.contract.execution_reads import PendingTask
     from holdfast.contract.tasks import StandaloneTaskInfo
-    from holdfast.model.executions import TaskRow
 
 PAGE = 200
 STATUS = click.Choice(
@@ -174,14 +174,14 @@ def _draw(door: Door, task: StandaloneTaskInfo) -> None:
 def cancel(door: Door, id_: str, *, reason: str) -> None:
     """Stop the standalone task ID: a running body is told. Ends with 1 if it is over, or was asked before."""
     from holdfast.cli.exits import ANSWER_IS_NO
-    from holdfast.wire.rest.views import ChangedView
+    from holdfast.contract.executions import Changed
 
     async def run(client: Client) -> bool:
         return await client.task(id_).cancel(reason)
 
     changed = door.run(run)
     otherwise = f"{id_} is over, or was asked before: nothing was changed"
-    door.out.answer(ChangedView(changed=changed), f"{id_} is asked to stop" if changed else otherwise)
+    door.out.answer(Changed(changed), f"{id_} is asked to stop" if changed else otherwise)
     if not changed:
         raise click.exceptions.Exit(ANSWER_IS_NO)
 
@@ -197,8 +197,6 @@ def cancel(door: Door, id_: str, *, reason: str) -> None:
 def list_(door: Door, id_: str | None, *, limit: int, standalone: bool, **filters: Any) -> None:
     """List the unfinished tasks of the execution ID, or of all open ones; with --standalone, tasks that were run on
     their own, the newest first. With --json, one object on each line."""
-    from holdfast.wire.rest.views import task_view
-
     if standalone and id_ is not None:
         raise click.UsageError("--standalone lists tasks without an execution: leave ID out")
     if standalone:
@@ -216,7 +214,7 @@ def list_(door: Door, id_: str | None, *, limit: int, standalone: bool, **filter
                 break
             rows.append([execution_id, *row(task)])
             if door.out.as_json:
-                door.out.item(task_view(task))
+                door.out.item(task)
         if not door.out.as_json:
             door.out.table(("WORKFLOW ID", *HEADERS), rows, empty="no task is queued or running")
         if more:
@@ -268,21 +266,21 @@ def _list_standalone(door: Door, limit: int, *, status: tuple[str, ...], kind: s
     door.look(run)
 
 
-async def _tasks(client: Client, id_: str | None) -> AsyncIterator[tuple[str, TaskRow]]:
+async def _tasks(client: Client, id_: str | None) -> AsyncIterator[tuple[str, PendingTask]]:
     from holdfast.cli.workflow.listing import executions
 
     if id_ is not None:
         execution = await found(client, id_)
-        for task in await client.executions.tasks(client.org, execution.id):
+        for task in await client.workflow(execution.id).pending_tasks():
             yield execution.workflow_id, task
         return
     async for execution in executions(client, 0, only_open=True):
         if execution.open_tasks:
-            for task in await client.executions.tasks(client.org, execution.id):
+            for task in await client.workflow(execution.id).pending_tasks():
                 yield execution.workflow_id, task
 
 
-def row(task: TaskRow) -> list[Shown]:
+def row(task: PendingTask) -> list[Shown]:
     from holdfast.cli.output import Cell
     from holdfast.cli.words import failure, task_state
 

@@ -6,14 +6,16 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Literal, TypeVar
 
-from msgspec import structs
+from msgspec import UNSET, structs
 
 from holdfast import errors
 from holdfast.client.following import call_open
-from holdfast.contract.calls import QueryExecution, RequestUpdate, UpdateOutcome, UpdateStatus, UpdateTicket
-from holdfast.contract.executions import Executions
+from holdfast.contract.calls import GetUpdate, QueryExecution, RequestUpdate, UpdateOutcome, UpdateStatus
+from holdfast.contract.execution_reads import GetState
+from holdfast.contract.fields import FOREVER
+from holdfast.contract.operation import Api
 from holdfast.model.payloads import decode, encode
-from holdfast.model.values import NULL, Failure
+from holdfast.model.values import Failure
 from holdfast.replay.definition import handler_definition
 
 T = TypeVar("T")
@@ -27,11 +29,11 @@ NO_VALUE: Final[Any] = object()
 class UpdateHandle:
     """One update of one execution, whether or not it is done. Cheap: making one reads nothing."""
 
-    __slots__ = ("_executions", "_org", "_result_type", "_sequence", "id", "update_id")
+    __slots__ = ("_api", "_org", "_result_type", "_sequence", "id", "update_id")
 
     def __init__(
         self,
-        executions: Executions,
+        api: Api,
         org: str,
         execution_id: str,
         update_id: str,
@@ -39,7 +41,7 @@ class UpdateHandle:
         result_type: Any = Any,
         sequence: int = 0,
     ) -> None:
-        self._executions = executions
+        self._api = api
         self._org = org
         self._result_type = result_type
         self._sequence = sequence
@@ -70,17 +72,25 @@ class UpdateHandle:
             checked(outcome)
 
     def _outcome(self, wait_for: UpdateStatus) -> Awaitable[UpdateOutcome]:
-        ticket = UpdateTicket(self.id, self.update_id, self._sequence)
-        return self._executions.update_outcome(self._org, ticket, wait_for)
+        return self._api.call(
+            GetUpdate(
+                org=self._org,
+                workflow_execution_id=self.id,
+                update_id=self.update_id,
+                wait_for=wait_for,
+                wait=0.0 if wait_for is UpdateStatus.REQUESTED else FOREVER,
+                sequence=self._sequence,
+            )
+        )
 
 
 class Calls:
     """What a client does for its handles."""
 
-    __slots__ = ("_executions", "_limit", "_org")
+    __slots__ = ("_api", "_limit", "_org")
 
-    def __init__(self, executions: Executions, org: str, payload_limit: int) -> None:
-        self._executions = executions
+    def __init__(self, api: Api, org: str, payload_limit: int) -> None:
+        self._api = api
         self._org = org
         self._limit = payload_limit
 
@@ -88,17 +98,15 @@ class Calls:
         self, execution_id: str, call: Call, value: Any, *, as_of: int | None, timeout: float | None, type_hint: Any
     ) -> Any:
         name, declared = _named(call, "query")
-        has_input = value is not NO_VALUE
         request = QueryExecution(
             org=self._org,
             workflow_execution_id=execution_id,
             query_name=name,
-            input=encode(value, field="value", limit=self._limit) if has_input else NULL,
-            has_input=has_input,
+            input=UNSET if value is NO_VALUE else encode(value, field="value", limit=self._limit),
             as_of=as_of,
         )
-        answer = await within(self._executions.query(request), timeout)
-        return decode(answer, declared if type_hint is None else type_hint, field="result")
+        answer = await within(self._api.call(request), timeout)
+        return decode(answer.result, declared if type_hint is None else type_hint, field="result")
 
     async def request_update(self, execution_id: str, call: Call, value: Any, update_id: str | None) -> UpdateHandle:
         name, declared = _named(call, "update")
@@ -108,18 +116,18 @@ class Calls:
             update_name=name,
             input=encode(value, field="value", limit=self._limit),
             update_id=update_id,
+            wait_for=UpdateStatus.REQUESTED,
         )
-        ticket = await call_open(
-            lambda key: self._executions.request_update(structs.replace(request, workflow_execution_id=key)),
-            execution_id,
+        requested = await call_open(
+            lambda key: self._api.call(structs.replace(request, workflow_execution_id=key)), execution_id
         )
         return UpdateHandle(
-            self._executions,
+            self._api,
             self._org,
-            ticket.workflow_execution_id,
-            ticket.update_id,
+            requested.workflow_execution_id,
+            requested.update_id,
             result_type=declared,
-            sequence=ticket.update_event_sequence,
+            sequence=requested.update_event_sequence or 0,
         )
 
     async def start_update(self, execution_id: str, call: Call, value: Any, update_id: str | None) -> UpdateHandle:
@@ -139,8 +147,8 @@ class Calls:
         return await handle.result(type_hint=type_hint)
 
     async def state(self, execution_id: str, as_of: int | None) -> dict[str, Any]:
-        shown = await self._executions.state(self._org, execution_id, as_of)
-        return {key: decode(value, field=f"state[{key!r}]") for key, value in shown.items()}
+        shown = await self._api.call(GetState(org=self._org, workflow_execution_id=execution_id, as_of=as_of))
+        return {key: decode(value, field=f"state[{key!r}]") for key, value in shown.state.items()}
 
 
 async def within(waiting: Awaitable[T], timeout: float | None) -> T:

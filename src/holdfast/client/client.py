@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.client.calls import NO_VALUE, Call, Calls, WaitFor, within
 from holdfast.client.events import Events
-from holdfast.client.explaining import Explaining
-from holdfast.client.following import call_open, change_open, sent_to, to
+from holdfast.client.following import call_open, change_open, sent_to
 from holdfast.client.handles import WorkflowHandle
 from holdfast.client.lists import Lists
-from holdfast.client.mailbox import DeadLetter, Mailboxes
+from holdfast.client.mailbox import Mailboxes
 from holdfast.client.operating import Operating
 from holdfast.client.options import Workflow, beginning_at, choice, resolved, tags, timeout_of
 from holdfast.client.portal import Portal
@@ -21,11 +20,10 @@ from holdfast.client.promises import Promises, key_of, ttl_of
 from holdfast.client.task_output import TaskOutputs
 from holdfast.client.tasks import StandaloneTasks
 from holdfast.contract import executions as ex
-from holdfast.contract.explanations import Explanations
+from holdfast.contract.execution_reads import FindWorkflow
+from holdfast.contract.mailboxes import DeadLetter, Redelivered
 from holdfast.contract.operation import Api
-from holdfast.explaining.explanations import LocalExplanations
 from holdfast.model.durations import Duration
-from holdfast.model.events import HistoryEvent
 from holdfast.model.payloads import DEFAULT_LIMIT_BYTES, encode
 from holdfast.model.values import IfClosed, IfRunning
 
@@ -40,20 +38,16 @@ class Client(Lists, StandaloneTasks, Promises, Events, Operating, TaskOutputs):
     def __init__(
         self,
         api: Api,
-        executions: ex.Executions,
         org: str,
         *,
         payload_limit: int = DEFAULT_LIMIT_BYTES,
-        explanations: Explanations | None = None,
     ) -> None:
-        self.executions = executions
         self.api = api
         self.org = org
         self.portal = Portal()
         """How other threads reach the event loop; the engine opens it."""
-        self.calls = Calls(executions, org, payload_limit)
-        self.explaining = Explaining(explanations or LocalExplanations(executions, api), org)
-        self.mailboxes = Mailboxes(executions, org)
+        self.calls = Calls(api, org, payload_limit)
+        self.mailboxes = Mailboxes(api, org)
         self._limit = payload_limit
         self._sync: SyncClient | None = None
         self._on_close: Callable[[], Awaitable[None]] | None = None
@@ -241,17 +235,17 @@ class Client(Lists, StandaloneTasks, Promises, Events, Operating, TaskOutputs):
 
     async def find_workflow(self, workflow_id: str, workflow: Workflow | None = None) -> WorkflowHandle:
         """The open execution of a workflow id, or the last closed one."""
-        found = await self.executions.find(self.org, workflow_id)
+        found = await self.api.call(FindWorkflow(org=self.org, workflow_id=workflow_id))
         result_type = Any if workflow is None else resolved(workflow)[2]
-        return WorkflowHandle(self, found.id, found.workflow_id, result_type)
+        return WorkflowHandle(self, found.workflow_execution_id, found.workflow_id, result_type)
 
     async def cancel_workflow(self, workflow_execution_id: str, reason: str = "") -> bool:
         request = ex.CancelExecution(org=self.org, workflow_execution_id=workflow_execution_id, reason=reason)
-        return await change_open(lambda key: self.api.call(to(request, key)), workflow_execution_id)
+        return await change_open(self.api, request)
 
     async def terminate_workflow(self, workflow_execution_id: str, reason: str = "") -> bool:
         request = ex.TerminateExecution(org=self.org, workflow_execution_id=workflow_execution_id, reason=reason)
-        return await change_open(lambda key: self.api.call(to(request, key)), workflow_execution_id)
+        return await change_open(self.api, request)
 
     async def reset_workflow(
         self,
@@ -327,16 +321,11 @@ class Client(Lists, StandaloneTasks, Promises, Events, Operating, TaskOutputs):
             idempotency_key_new=answer.idempotency_key_new,
         )
 
-    async def history(
-        self, workflow_execution_id: str, *, after: int = 0, limit: int | None = None
-    ) -> list[HistoryEvent]:
-        return await self.executions.history(self.org, workflow_execution_id, after, limit)
-
     async def dead_letters(self, workflow_execution_id: str | None = None, *, limit: int = 100) -> list[DeadLetter]:
         """Signals that were accepted but never read, with the reason: the newest first."""
         return await self.mailboxes.dead_letters(workflow_execution_id, limit)
 
-    async def redeliver(self, dead_letter: DeadLetter, to: str | None = None) -> ex.Redelivered:
+    async def redeliver(self, dead_letter: DeadLetter, to: str | None = None) -> Redelivered:
         """Send a dead letter to the open execution with the same workflow id, or to the execution or workflow id `to`:
         one step, so that it is either still a dead letter or received, once.
 

@@ -7,36 +7,26 @@ from typing import Any, Final, TypeVar
 
 from msgspec import structs
 
-from holdfast.contract import executions as ex
-from holdfast.contract.executions import Changed, Executions, Outcome
+from holdfast.contract.execution_reads import GetResult, WorkflowResult
+from holdfast.contract.executions import CancelExecution, Changed, SignalWorkflow, TerminateExecution
+from holdfast.contract.fields import FOREVER
+from holdfast.contract.operation import Api
 from holdfast.errors import ExecutionClosed
-from holdfast.model import events as e
 
 Answer = TypeVar("Answer")
-Request = TypeVar("Request", ex.CancelExecution, ex.TerminateExecution)
 
 LONGEST: Final = 10_000
 """A chain of successors is never followed further: a loop among them, however made, must end."""
 
 
-async def outcome_of(executions: Executions, org: str, execution_id: str) -> Outcome:
+async def outcome_of(api: Api, org: str, execution_id: str) -> WorkflowResult:
     """How the workflow ended, in whichever run it did: waits for that."""
-    outcome = await executions.outcome(org, execution_id)
+    ended = await api.call(GetResult(org=org, workflow_execution_id=execution_id, wait=FOREVER))
     for _ in range(LONGEST):
-        successor = successor_of(outcome.last_event.body)
-        if successor is None:
+        if ended.successor is None:
             break
-        outcome = await executions.outcome(org, successor)
-    return outcome
-
-
-def successor_of(end: e.EventBody) -> str | None:
-    match end:
-        case e.WorkflowContinued():
-            return end.new_execution_id
-        case e.WorkflowTerminated():
-            return end.successor
-    return None
+        ended = await api.call(GetResult(org=org, workflow_execution_id=ended.successor, wait=FOREVER))
+    return ended
 
 
 async def call_open(call: Callable[[str], Awaitable[Answer]], execution_id: str) -> Answer:
@@ -52,22 +42,18 @@ async def call_open(call: Callable[[str], Awaitable[Answer]], execution_id: str)
     return await call(execution_id)
 
 
-async def change_open(call: Callable[[str], Awaitable[Changed]], execution_id: str) -> bool:
+async def change_open(api: Api, request: CancelExecution | TerminateExecution) -> bool:
     """The same for calls that answer whether they have changed anything."""
-    answer = await call(execution_id)
+    answer: Changed = await api.call(request)
     for _ in range(LONGEST):
         if answer.changed or answer.successor is None:
             break
-        answer = await call(answer.successor)
+        answer = await api.call(structs.replace(request, workflow_execution_id=answer.successor))
     return answer.changed
 
 
-def sent_to(request: ex.SignalWorkflow, execution_id: str) -> ex.SignalWorkflow:
+def sent_to(request: SignalWorkflow, execution_id: str) -> SignalWorkflow:
     """The same call for the one that goes on in its place."""
     if execution_id == request.workflow_execution_id:
         return request
     return structs.replace(request, workflow_execution_id=execution_id, addressed_to=request.workflow_execution_id)
-
-
-def to(request: Request, execution_id: str) -> Request:
-    return structs.replace(request, workflow_execution_id=execution_id)

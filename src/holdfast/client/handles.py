@@ -7,17 +7,25 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 from holdfast.client.calls import NO_VALUE, Call, UpdateHandle, WaitFor, within
-from holdfast.client.explaining import WorkflowExplanation
 from holdfast.client.following import outcome_of
-from holdfast.client.mailbox import Mailbox
 from holdfast.client.task_output import TaskOutput, TaskUpdate
-from holdfast.client.views import WorkflowView, result_of, view_of
+from holdfast.client.views import result_of
 from holdfast.contract import executions as ex
+from holdfast.contract.execution_reads import (
+    ExecutionInfo,
+    GetWorkflow,
+    ListPendingTasks,
+    ListPendingTimers,
+    PendingTask,
+    PendingTimer,
+)
+from holdfast.contract.explanations import ExplainWorkflow, WorkflowExplanation
+from holdfast.contract.mailboxes import Mailbox
 from holdfast.contract.messages import ListPromises, ListWaits, PromiseInfo, WaitInfo
 from holdfast.contract.records import plain
 from holdfast.explaining.events import WaitExplanation, explain_wait
 from holdfast.model.events import HistoryEvent
-from holdfast.model.executions import Status, TaskRow, TimerRow
+from holdfast.model.executions import Status
 
 if TYPE_CHECKING:
     from holdfast.client.client import Client
@@ -68,15 +76,15 @@ class WorkflowHandle:
         WorkflowFailed, WorkflowCancelled, WorkflowTerminated or WorkflowTimedOut if there is none, TimeoutError if it
         takes longer than `timeout` seconds; the execution goes on.
         """
-        waiting = outcome_of(self._client.executions, self._client.org, self.id)
+        waiting = outcome_of(self._client.api, self._client.org, self.id)
         outcome = await (waiting if timeout is None else asyncio.wait_for(waiting, timeout))
         return result_of(outcome, self._result_type if type_hint is None else type_hint)
 
-    async def describe(self) -> WorkflowView:
-        return view_of(await self._client.executions.get(self._client.org, self.id))
+    async def describe(self) -> ExecutionInfo:
+        return await self._client.api.call(GetWorkflow(org=self._client.org, workflow_execution_id=self.id))
 
     async def status(self) -> Status:
-        return (await self._client.executions.get(self._client.org, self.id)).status
+        return (await self.describe()).status
 
     async def signal(
         self, signal_name: str, signal_value: Any = None, *, request_id: str | None = None, using: Any = None
@@ -142,7 +150,7 @@ class WorkflowHandle:
 
     def get_update(self, update_id: str) -> UpdateHandle:
         """A handle on an update that was requested earlier."""
-        return UpdateHandle(self._client.executions, self._client.org, self.id, update_id)
+        return UpdateHandle(self._client.api, self._client.org, self.id, update_id)
 
     async def state(self, *, as_of: int | None = None) -> dict[str, Any]:
         """What its program shows in `ctx.state`; as it was when event `as_of` was the last. Needs no worker."""
@@ -204,9 +212,10 @@ class WorkflowHandle:
     async def history(self, *, after: int = 0, limit: int | None = None) -> list[HistoryEvent]:
         return await self._client.history(self.id, after=after, limit=limit)
 
-    async def pending_tasks(self) -> list[TaskRow]:
+    async def pending_tasks(self) -> list[PendingTask]:
         """Tasks that are queued or running, with attempt, worker, heartbeat details and progress."""
-        return await self._client.executions.tasks(self._client.org, self.id)
+        request = ListPendingTasks(org=self._client.org, workflow_execution_id=self.id)
+        return [plain(task) for task in (await self._client.api.call(request)).tasks]
 
     async def task_output(self, task_no: int, *, after: int = 0, limit: int = 100, type_hint: Any = Any) -> TaskOutput:
         """What one of its tasks has said, see `Client.task_output`."""
@@ -228,12 +237,13 @@ class WorkflowHandle:
 
     async def explain(self) -> WorkflowExplanation:
         """Why it does not move, or how it ended, and what to do next."""
-        return await self._client.explaining.workflow(self.id)
+        return await self._client.api.call(ExplainWorkflow(org=self._client.org, workflow_execution_id=self.id))
 
     async def explain_wait(self, wait_no: int | None = None) -> WaitExplanation:
         """Why a wait has got nothing yet: the events of its key that came nearest, and what refused them. `wait_no` may
         be left out if there is only one wait."""
         return plain(await explain_wait(self._client.api, self._client.org, self.id, wait_no))
 
-    async def pending_timers(self) -> list[TimerRow]:
-        return await self._client.executions.timers(self._client.org, self.id)
+    async def pending_timers(self) -> list[PendingTimer]:
+        request = ListPendingTimers(org=self._client.org, workflow_execution_id=self.id)
+        return list((await self._client.api.call(request)).timers)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from holdfast.client.explaining import Explaining, WorkflowExplanation
+from holdfast.contract.explanations import ExplainWorkflow, WorkflowExplanation
 from holdfast.contract.operation import Api
 from holdfast.contract.queues import (
     DrainWorker,
@@ -24,7 +24,6 @@ class Operating:
     """See the module's text."""
 
     org: str
-    explaining: Explaining
     api: Api
 
     async def list_queues(self, *, limit: int = 1000) -> list[QueueInfo]:
@@ -66,4 +65,4 @@ class Operating:
 
     async def explain_workflow(self, workflow_execution_id: str) -> WorkflowExplanation:
         """Why an execution does not move, or how it ended, and what to do next."""
-        return await self.explaining.workflow(workflow_execution_id)
+        return await self.api.call(ExplainWorkflow(org=self.org, workflow_execution_id=workflow_execution_id))

@@ -11,18 +11,17 @@ from typing import Any
 
 from holdfast.client.calls import NO_VALUE, Call, UpdateHandle, WaitFor
 from holdfast.client.client import Client
-from holdfast.client.explaining import WorkflowExplanation
 from holdfast.client.handles import WorkflowHandle
-from holdfast.client.mailbox import DeadLetter, Mailbox
 from holdfast.client.options import Workflow
 from holdfast.client.portal import Face
 from holdfast.client.task_output import TaskOutput, TaskUpdate
 from holdfast.client.tasks import AnyTask, TaskHandle
-from holdfast.client.views import WorkflowPage, WorkflowView
 from holdfast.contract import executions as ex
 from holdfast.contract import tasks as tk
 from holdfast.contract.calls import UpdateStatus
-from holdfast.contract.explanations import EventExplanation
+from holdfast.contract.execution_reads import ExecutionInfo, PendingTask, PendingTimer, WorkflowPage
+from holdfast.contract.explanations import EventExplanation, WorkflowExplanation
+from holdfast.contract.mailboxes import DeadLetter, Mailbox, Redelivered
 from holdfast.contract.messages import (
     BroadcastResult,
     EventInfo,
@@ -38,7 +37,7 @@ from holdfast.contract.queues import QueueInfo, WorkerInfo
 from holdfast.explaining.events import WaitExplanation
 from holdfast.model.durations import Duration
 from holdfast.model.events import HistoryEvent
-from holdfast.model.executions import Status, TaskRow, TimerRow
+from holdfast.model.executions import Status
 from holdfast.model.values import Delivery, IfClosed, IfRunning, RetryPolicy
 
 
@@ -299,14 +298,11 @@ class SyncClient(Face[Client]):
             ),
         )
 
-    def history(self, workflow_execution_id: str, *, after: int = 0, limit: int | None = None) -> list[HistoryEvent]:
-        return self._portal.call(self._wrapped.history, workflow_execution_id, after=after, limit=limit)
-
     def dead_letters(self, workflow_execution_id: str | None = None, *, limit: int = 100) -> list[DeadLetter]:
         """Signals that were accepted but never read, with the reason: the newest first."""
         return self._portal.call(self._wrapped.dead_letters, workflow_execution_id, limit=limit)
 
-    def redeliver(self, dead_letter: DeadLetter, to: str | None = None) -> ex.Redelivered:
+    def redeliver(self, dead_letter: DeadLetter, to: str | None = None) -> Redelivered:
         """Send a dead letter to the open execution with the same workflow id, or to the execution or workflow id `to`:
         one step, so that it is either still a dead letter or received, once.
 
@@ -355,9 +351,13 @@ class SyncClient(Face[Client]):
             limit=limit,
         )
 
-    def iter_workflows(self, **filters: Any) -> Iterator[WorkflowView]:
+    def iter_workflows(self, **filters: Any) -> Iterator[ExecutionInfo]:
         """All executions that match, page by page."""
         return self._portal.iterate(self._wrapped.iter_workflows(**filters))
+
+    def history(self, workflow_execution_id: str, *, after: int = 0, limit: int | None = None) -> list[HistoryEvent]:
+        """The events of an execution in order, after a number."""
+        return self._portal.call(self._wrapped.history, workflow_execution_id, after=after, limit=limit)
 
     def start_task(
         self,
@@ -849,7 +849,7 @@ class SyncWorkflowHandle(Face[WorkflowHandle]):
         """
         return self._portal.call(self._wrapped.result, timeout=timeout, type_hint=type_hint)
 
-    def describe(self) -> WorkflowView:
+    def describe(self) -> ExecutionInfo:
         return self._portal.call(self._wrapped.describe)
 
     def status(self) -> Status:
@@ -992,7 +992,7 @@ class SyncWorkflowHandle(Face[WorkflowHandle]):
     def history(self, *, after: int = 0, limit: int | None = None) -> list[HistoryEvent]:
         return self._portal.call(self._wrapped.history, after=after, limit=limit)
 
-    def pending_tasks(self) -> list[TaskRow]:
+    def pending_tasks(self) -> list[PendingTask]:
         """Tasks that are queued or running, with attempt, worker, heartbeat details and progress."""
         return self._portal.call(self._wrapped.pending_tasks)
 
@@ -1022,7 +1022,7 @@ class SyncWorkflowHandle(Face[WorkflowHandle]):
         """
         return self._portal.call(self._wrapped.explain_wait, wait_no)
 
-    def pending_timers(self) -> list[TimerRow]:
+    def pending_timers(self) -> list[PendingTimer]:
         return self._portal.call(self._wrapped.pending_timers)
 
 

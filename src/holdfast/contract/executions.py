@@ -1,19 +1,17 @@
-"""Executions: start, signal, cancel, terminate, look."""
+"""Executions: start, signal, cancel, terminate, resume, reset, fork, retry."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Sequence
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import msgspec
-from msgspec import Meta, Raw
+from msgspec import Meta
 
 from holdfast.config import Limits
-from holdfast.contract.calls import QueryExecution, RequestUpdate, UpdateOutcome, UpdateStatus, UpdateTicket
 from holdfast.contract.fields import (
-    LARGEST,
     NAME_SCHEMA,
     Check,
+    EventNumber,
     Instant,
     KeyTtl,
     Name,
@@ -24,16 +22,14 @@ from holdfast.contract.fields import (
     Text,
     null,
 )
+from holdfast.contract.history import EXECUTIONS_TAG
 from holdfast.contract.operation import EXECUTION, EXECUTIONS, POST, Record, Request, operation, public_names
 from holdfast.errors import InvalidRequest
-from holdfast.model.events import HistoryEvent
-from holdfast.model.executions import DeadLetter, Execution, Status, TaskRow, TimerRow
 from holdfast.model.keys import Role
 from holdfast.model.names import check_name
 from holdfast.model.standalone import PREFIX
-from holdfast.model.values import NULL, IfClosed, IfRunning
+from holdfast.model.values import IfClosed, IfRunning
 
-EXECUTIONS_TAG = "workflow executions"
 START_NAMES = public_names(kind="workflow_kind", version="workflow_version", input="workflow_input")
 
 
@@ -49,8 +45,6 @@ def _kind(value: str, field: str, _: Limits) -> None:
 
 Kind = Annotated[str, Meta(extra_json_schema=NAME_SCHEMA), Check(_kind, "workflow_kind")]
 """A workflow kind that callers may ask for."""
-EventNumber = Annotated[int, Meta(gt=-LARGEST, lt=LARGEST, extra_json_schema={"minimum": 1})]
-"""The number of an event. Only a history tells which numbers will do."""
 
 
 class StartAnswer(Record, frozen=True):
@@ -276,150 +270,3 @@ class RetryExecution(Request[StartAnswer], frozen=True, kw_only=True):
     workflow_execution_id: Name
     reason: Text = ""
     request_id: Name | None = None
-
-
-class UnreadSignal(msgspec.Struct, frozen=True, kw_only=True):
-    """A signal nobody has read. `age` is in microseconds; `reason` says why it is a dead letter, if it is one."""
-
-    seq: int
-    signal_name: str
-    signal_value: Raw = NULL
-    received_at: int
-    age: int
-    sender: str | None = None
-    reason: str | None = None
-
-
-class MailboxAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The oldest unread signals of an execution, and how many there are in all of each name. Not `complete` if no
-    worker could be asked: then they are those no turn has seen."""
-
-    workflow_execution_id: str
-    signals: tuple[UnreadSignal, ...]
-    counts: dict[str, int]
-    complete: bool
-
-
-class DeadLetters(msgspec.Struct, frozen=True, kw_only=True):
-    """The newest first; `now` is the engine's time, to tell their age by."""
-
-    letters: tuple[DeadLetter, ...]
-    now: int
-
-
-class RedeliverSignal(msgspec.Struct, frozen=True, kw_only=True):
-    """Give a dead letter to the open execution with the same workflow id, or to the execution or workflow id `to`."""
-
-    org: str
-    workflow_execution_id: str
-    seq: int
-    to: str | None = None
-
-
-class Redelivered(msgspec.Struct, frozen=True):
-    """Where the signal is now."""
-
-    workflow_execution_id: str
-    signal_event_sequence: int
-
-
-class RemoveDeadLetter(msgspec.Struct, frozen=True, kw_only=True):
-    org: str
-    workflow_execution_id: str
-    seq: int
-
-
-class BuryUnread(msgspec.Struct, frozen=True, kw_only=True):
-    """Make dead letters of what a closed execution has left unread."""
-
-    org: str
-    workflow_execution_id: str
-    reason: str
-
-
-class ListExecutions(msgspec.Struct, frozen=True, kw_only=True):
-    org: str
-    statuses: tuple[Status, ...] = ()
-    kinds: tuple[str, ...] = ()
-    workflow_id: str | None = None
-    queue: str | None = None
-    metadata: tuple[tuple[str, str], ...] = ()
-    created_from: int | None = None
-    created_before: int | None = None
-    cursor: str | None = None
-    limit: int = 100
-
-
-class ExecutionPage(msgspec.Struct, frozen=True):
-    """One page, newest first. `next_cursor` is None on the last one."""
-
-    items: tuple[Execution, ...]
-    next_cursor: str | None = None
-
-
-class Outcome(msgspec.Struct, frozen=True):
-    """How a closed execution ended: its last event."""
-
-    status: Status
-    last_event: HistoryEvent
-
-
-class Executions(Protocol):
-    """`using` is an open connection of the application's to the engine's own database: the operation becomes part of
-    its transaction. Only an engine in the same process can take one. With one that blocks (`sqlite3`) the call is done
-    without ever waiting on the event loop."""
-
-    def get(self, org: str, execution_id: str) -> Awaitable[Execution]: ...
-
-    def find(self, org: str, workflow_id: str) -> Awaitable[Execution]: ...
-
-    def count(self, org: str) -> Awaitable[dict[Status, int]]: ...
-
-    def request_update(self, request: RequestUpdate) -> Awaitable[UpdateTicket]:
-        """Answered when the request is recorded, before the program has seen it."""
-        ...
-
-    def update_outcome(self, org: str, ticket: UpdateTicket, wait_for: UpdateStatus) -> Awaitable[UpdateOutcome]:
-        """Waits until the update is final or has got as far as `wait_for`. With REQUESTED it only looks."""
-        ...
-
-    def query(self, request: QueryExecution) -> Awaitable[Raw]:
-        """The answer of the program, which is asked in a worker and stays as it is."""
-        ...
-
-    def state(self, org: str, execution_id: str, as_of: int | None = None) -> Awaitable[dict[str, Raw]]:
-        """What the program shows in `ctx.state`."""
-        ...
-
-    def history(
-        self, org: str, execution_id: str, after: int = 0, limit: int | None = None, types: Sequence[str] = ()
-    ) -> Awaitable[list[HistoryEvent]]: ...
-
-    def follow(self, org: str, execution_id: str, after: int = 0) -> AsyncIterator[list[HistoryEvent]]:
-        """Its events after a number, as they come, until it is closed. See `Feeds.history`."""
-        ...
-
-    def tasks(self, org: str, execution_id: str) -> Awaitable[list[TaskRow]]: ...
-
-    def timers(self, org: str, execution_id: str) -> Awaitable[list[TimerRow]]: ...
-
-    def mailbox(self, org: str, execution_id: str, limit: int = 100) -> Awaitable[MailboxAnswer]:
-        """What it has not read: of an open execution, its queues; of a closed one, its dead letters."""
-        ...
-
-    def dead_letters(self, org: str, execution_id: str | None = None, limit: int = 100) -> Awaitable[DeadLetters]: ...
-
-    def redeliver(self, request: RedeliverSignal) -> Awaitable[Redelivered]: ...
-
-    def remove_dead_letter(self, request: RemoveDeadLetter) -> Awaitable[None]: ...
-
-    def bury_unread(self, request: BuryUnread) -> Awaitable[int]:
-        """How many dead letters were made."""
-        ...
-
-    def outcome(self, org: str, execution_id: str) -> Awaitable[Outcome]:
-        """Waits until the execution is closed."""
-        ...
-
-    # Last, so that `list` means the type in the annotations above.
-    def list(self, request: ListExecutions) -> Awaitable[ExecutionPage]: ...

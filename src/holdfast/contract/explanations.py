@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from enum import StrEnum
-from typing import Protocol, Self
+from typing import Self
 
-import msgspec
-
-from holdfast.contract.fields import Number
+from holdfast.contract.execution_reads import ExecutionInfo
+from holdfast.contract.fields import Name, Number
+from holdfast.contract.history import EXECUTIONS_TAG
 from holdfast.contract.messages import EVENT, EVENTS_TAG, EventInfo, WaitInfo
-from holdfast.contract.operation import GET, Record, Request, operation
-from holdfast.model.executions import Execution
+from holdfast.contract.operation import EXECUTION, GET, Record, Request, operation, public_names
 from holdfast.model.keys import Role
 
 
@@ -34,11 +32,19 @@ class Finding(Record, frozen=True, kw_only=True):
         return cls(level=level, code=code, text=text, next=next)
 
 
-class ExecutionExplained(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an execution stands; the most important finding first."""
+class WorkflowExplanation(Record, frozen=True, kw_only=True, rename=public_names(workflow="execution")):
+    """Why an execution does not move, or how it ended: findings, the most important first, each with a next step."""
 
-    execution: Execution
+    workflow: ExecutionInfo
     findings: tuple[Finding, ...]
+
+    def __str__(self) -> str:
+        told = [f"{self.workflow.workflow_id} ({self.workflow.workflow_execution_id}) is {self.workflow.status}"]
+        for finding in self.findings:
+            told.append(f"  {finding.level}: {finding.text}")
+            if finding.next:
+                told.append(f"    next: {finding.next}")
+        return "\n".join(told)
 
 
 class Fact(Record, frozen=True, kw_only=True):
@@ -99,7 +105,8 @@ class ExplainEvent(Request[EventExplanation], frozen=True, kw_only=True):
     event_id: Number
 
 
-class Explanations(Protocol):
-    def execution(self, org: str, execution_id: str) -> Awaitable[ExecutionExplained]:
-        """Why an execution does not move, or how it ended. Raises ExecutionNotFound."""
-        ...
+@operation("explain_workflow", GET, f"{EXECUTION}/explanation", Role.READER, tag=EXECUTIONS_TAG)
+class ExplainWorkflow(Request[WorkflowExplanation], frozen=True, kw_only=True):
+    """Why an execution does not move, or how it ended, and what to do next."""
+
+    workflow_execution_id: Name

@@ -111,6 +111,8 @@ Key = Annotated[str, Meta(extra_json_schema=NAME_SCHEMA), Check(_name, "idempote
 Seconds = Annotated[float, SECONDS, Check(check_duration)]
 KeyTtl = Annotated[float, SECONDS, Check(check_duration, "idempotency_key_ttl")]
 Number = Annotated[int, Meta(gt=-LARGEST, lt=LARGEST, extra_json_schema={"minimum": 1}), Check(_number)]
+EventNumber = Annotated[int, Meta(gt=-LARGEST, lt=LARGEST, extra_json_schema={"minimum": 1})]
+"""The number of an event. Which ones will do is told by the history."""
 After = Annotated[int, Meta(ge=0, lt=LARGEST)]
 """The number after which to continue; 0 for the beginning."""
 Limit = Annotated[int, _PAGE, Check(_limit)]

@@ -56,6 +56,10 @@ class Request(msgspec.Struct, Generic[A], frozen=True, kw_only=True, rename=publ
 
     org: str
 
+    def is_answered_by(self, answer: A) -> bool:
+        """Of a request that waits: whether this is the answer, and not just how far things have got."""
+        return True
+
 
 class AuditedRequest(Request[A], Generic[A], frozen=True, kw_only=True):
     """A request that its own transaction writes into the org's audit log. `by` None is the operator, who has the

@@ -274,6 +274,9 @@ class GetTaskResult(Request[TaskResult], frozen=True, kw_only=True, rename=_ONE)
     task_id: Name
     wait: Wait = 0.0
 
+    def is_answered_by(self, answer: TaskResult) -> bool:
+        return answer.closed
+
 
 @operation(
     "complete_task",

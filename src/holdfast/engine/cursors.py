@@ -10,10 +10,12 @@ import hmac
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as Base64Error
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, Final
 
 import msgspec
 
+from holdfast.contract.instants import micros
 from holdfast.errors import InvalidCursor
 
 MAC_BYTES: Final = 16
@@ -54,9 +56,13 @@ class Cursors:
         """What is asked for, without the place and the size of the page: those may change from page to page."""
         if self._made_key is None:
             self._made_key = hmac.digest(self._secret(), b"cursors", "sha256")
-        asked = msgspec.structs.asdict(request) | {"cursor": None, "limit": 0}
-        if isinstance(asked["metadata"], dict):
-            # As earlier versions wrote them: a list may be read on from another node while these are replaced.
-            asked["metadata"] = sorted(asked["metadata"].items())
-        content = msgspec.json.encode((type(request).__name__, asked, last_id))
+        asked = {name: _plain(getattr(request, name)) for name in request.__struct_fields__}
+        content = msgspec.json.encode((type(request).__name__, {**asked, "cursor": None, "limit": 0}, last_id))
         return hmac.digest(self._made_key, content, "sha256")[:MAC_BYTES]
+
+
+def _plain(value: Any) -> Any:
+    """As earlier versions had it: their cursors fit, and those made here fit there."""
+    if isinstance(value, dict):
+        return sorted(value.items())
+    return micros(value) if isinstance(value, datetime) else value

@@ -13,22 +13,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from msgspec import structs
-
 from holdfast.config import EngineConfig
-from holdfast.contract import calls
-from holdfast.contract import executions as ex
 from holdfast.contract import workers as wk
 from holdfast.contract.metrics import Metrics
 from holdfast.contract.upkeep import DueWork
 from holdfast.engine.api import LocalApi
-from holdfast.engine.checks import check_payload, check_tags
+from holdfast.engine.calls import Calls
 from holdfast.engine.cursors import Cursors
 from holdfast.engine.deleting import Deleting
 from holdfast.engine.desk import Desk
-from holdfast.engine.executions.redeliver import Redeliver
-from holdfast.engine.executions.remove_dead_letter import Remove
-from holdfast.engine.executions.update import Update
+from holdfast.engine.execution_reads import ExecutionReads
 from holdfast.engine.explanations import Explanations
 from holdfast.engine.feeds import LocalFeeds
 from holdfast.engine.joining import Joins
@@ -40,10 +34,11 @@ from holdfast.engine.messages.reads import Messages
 from holdfast.engine.operation import Operation
 from holdfast.engine.outcomes import Outcomes
 from holdfast.engine.promises.settle import Promises
-from holdfast.engine.queries import Queries, check_as_of
+from holdfast.engine.queries import Queries
 from holdfast.engine.queues import Queues
 from holdfast.engine.rebuilds import Rebuilds
 from holdfast.engine.retention import Retention
+from holdfast.engine.rules.workspace import Outcome
 from holdfast.engine.standalone_tasks import StandaloneTasks
 from holdfast.engine.starts import Starts
 from holdfast.engine.system import System
@@ -54,12 +49,8 @@ from holdfast.engine.upkeep.run_due import RunDue
 from holdfast.engine.worker_facade import LocalWorkers
 from holdfast.engine.workers.claim import Claim
 from holdfast.engine.workers.unregister import Unregister, UnregisterWorker
-from holdfast.errors import EngineStopped, ExecutionNotFound, InvalidRequest, SessionLost
-from holdfast.model.events import HistoryEvent, StateChanged
-from holdfast.model.executions import DEADLINE_NO, Execution, Status, TaskRow, TimerRow
-from holdfast.model.names import check_name, check_text
+from holdfast.errors import EngineStopped, InvalidRequest, SessionLost
 from holdfast.model.tokens import REPLAY_KEY
-from holdfast.model.values import Payload
 from holdfast.store import reads
 from holdfast.store.protocol import Store
 from holdfast.telemetry.traces import Tracing
@@ -72,7 +63,7 @@ def _generator() -> Callable[[], int]:
 
 
 class LocalEngine:
-    """Engine over a store, in this process. `executions`, `workers` and `upkeep` are the contract's protocols.
+    """Engine over a store, in this process. `api`, `workers` and `upkeep` are the contract's protocols.
 
     `secret` gives what tokens are made from; without, an execution that begins with another one's past has promises
     that no token settles.
@@ -98,9 +89,9 @@ class LocalEngine:
         # Ids and nonces must be unique, not secret: a generator seeded by the system is enough, and 20 times cheaper.
         self.queue = OperationQueue(config, self.desk, entropy or _generator(), self)
         self.queries = Queries(self.desk, self.queue.entropy)
-        self.executions = LocalExecutions(self)
+        self.reads = ExecutionReads(store, self.outcomes, self.feeds, self.cursors)
         self.workers = LocalWorkers(self)
-        self.messages = Messages(store, self.queue, self.executions.get)
+        self.messages = Messages(store, self.queue, self.reads.row)
         self.promises = Promises(self.run)
         self.broadcasts = Broadcasts(store, self.queue)
         self.keys = Keys(store, self.queue, secret)
@@ -109,35 +100,40 @@ class LocalEngine:
             store,
             self.run,
             config.limits,
-            outcome=self.executions.outcome,
+            outcome=self.reads.outcome,
             cursors=lambda: self.cursors,
             tracing=lambda: self.tracing,
             feeds=self.feeds.tasks,
         )
         self.joins = Joins(self)
-        self.mailboxes = Mailboxes(self)
         self.upkeep = LocalUpkeep(self)
         self.queues = Queues(store, self.queue, self.desk, lambda: self.keys.chain, self.upkeep.claim)
-        starts = Starts(self.run, config.limits, lambda: self.tracing)
-        rebuilds = Rebuilds(store, self.queue, secret)
+        self.rebuilds = Rebuilds(store, self.queue, secret)
         self.system = System(store, self.queue, config.limits, self.upkeep.claim, lambda: self.metrics)
-        nouns = (
+        self.api: LocalApi = LocalApi(self.run, config.limits, self._nouns())
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.tracing: Tracing | None = None
+        self.metrics: Metrics | None = None
+
+    def _nouns(self) -> tuple[object, ...]:
+        """What answers the operations that are no decisions."""
+        store, queue, queries, limits = self.store, self.queue, self.queries, self.config.limits
+        return (
+            self.reads,
+            Starts(self.run, limits, lambda: self.tracing),
+            self.rebuilds,
+            Calls(self.reads, queue, queries, self.updates),
+            Mailboxes(store, queue, queries, self.reads, limits),
             self.queues,
             self.keys,
             self.tasks,
             self.feeds.tasks,
-            starts,
-            rebuilds,
             self.messages,
             self.promises,
             self.broadcasts,
+            Explanations(lambda: self.api, store.clock),
             self.system,
-            Explanations(lambda: self.api),
         )
-        self.api: LocalApi = LocalApi(self.run, config.limits, nouns)
-        self.loop: asyncio.AbstractEventLoop | None = None
-        self.tracing: Tracing | None = None
-        self.metrics: Metrics | None = None
 
     async def start(self) -> None:
         self.loop = asyncio.get_running_loop()
@@ -197,177 +193,6 @@ class LocalEngine:
             # What it holds is free at once; if this fails, when its lease is over.
             left = self.queue.submit(Unregister(UnregisterWorker(session.request.org, session.id)))
             left.add_done_callback(lambda done: done.cancelled() or done.exception())
-
-
-class LocalExecutions:
-    """`contract.executions.Executions`, in process."""
-
-    def __init__(self, engine: LocalEngine) -> None:
-        self._engine = engine
-        self._submit = engine.queue.submit
-        self._store = engine.store
-        self._limits = engine.config.limits
-
-    async def request_update(self, request: calls.RequestUpdate) -> calls.UpdateTicket:
-        check_name(request.workflow_execution_id, "workflow_execution_id")
-        check_name(request.update_name, "update_name")
-        check_payload(request.input, "input", self._limits)
-        given = request.update_id if request.update_id is not None else request.request_id
-        if given is None:
-            made = f"{self._engine.queue.entropy():016x}"
-            return await self._submit(Update(structs.replace(request, update_id=made, request_id=None)))
-        check_name(given, "update_id")
-        # A request id is forgotten after a while; the history is not.
-        earlier = await self._engine.updates.requested(request, given)
-        if earlier is not None:
-            return earlier
-        key = f"update:{request.workflow_execution_id}:{given}"
-        return await self._submit(Update(structs.replace(request, update_id=given, request_id=key)))
-
-    async def update_outcome(
-        self, org: str, ticket: calls.UpdateTicket, wait_for: calls.UpdateStatus
-    ) -> calls.UpdateOutcome:
-        check_name(ticket.workflow_execution_id, "workflow_execution_id")
-        check_name(ticket.update_id, "update_id")
-        return await self._engine.updates.outcome(org, ticket, wait_for)
-
-    async def query(self, request: calls.QueryExecution) -> Payload:
-        check_name(request.query_name, "query_name")
-        check_payload(request.input, "input", self._limits)
-        execution = await self.get(request.org, request.workflow_execution_id)
-        return await self._engine.queries.ask(request, execution)
-
-    async def state(self, org: str, execution_id: str, as_of: int | None = None) -> dict[str, Payload]:
-        execution = await self.get(org, execution_id)
-        check_as_of(as_of, execution)
-        state: dict[str, Payload] = {}
-        for event in await self._store.read(reads.History(org, execution_id, types=(StateChanged.TYPE,))):
-            if isinstance(event.body, StateChanged) and (as_of is None or event.seq <= as_of):
-                state.update(event.body.values)
-                for key in event.body.removed:
-                    state.pop(key, None)
-        return state
-
-    async def get(self, org: str, execution_id: str) -> Execution:
-        check_name(execution_id, "workflow_execution_id")
-        found = await self._store.read(reads.Executions(org, [execution_id]))
-        if execution_id not in found:
-            raise ExecutionNotFound(
-                f"no execution {execution_id!r} in org {org!r}: check the id; list_workflows() shows what there is",
-                execution_id=execution_id,
-            )
-        return found[execution_id]
-
-    async def find(self, org: str, workflow_id: str) -> Execution:
-        check_name(workflow_id, "workflow_id")
-        found = await self._store.read(reads.ExecutionByWorkflowId(org, workflow_id))
-        if found is None:
-            raise ExecutionNotFound(
-                f"no execution has workflow id {workflow_id!r} in org {org!r}", workflow_id=workflow_id
-            )
-        return found
-
-    async def count(self, org: str) -> dict[Status, int]:
-        return await self._store.read(reads.CountExecutions(org))
-
-    async def history(
-        self, org: str, execution_id: str, after: int = 0, limit: int | None = None, types: Sequence[str] = ()
-    ) -> list[HistoryEvent]:
-        check_name(execution_id, "workflow_execution_id")
-        events = await self._store.read(reads.History(org, execution_id, after, limit, types))
-        if not events and after == 0:
-            await self.get(org, execution_id)
-        return events
-
-    async def tasks(self, org: str, execution_id: str) -> list[TaskRow]:
-        check_name(execution_id, "workflow_execution_id")
-        found = await self._store.read(reads.Tasks(org, execution_id))
-        if not found:
-            await self.get(org, execution_id)
-        return found
-
-    def follow(self, org: str, execution_id: str, after: int = 0) -> AsyncIterator[list[HistoryEvent]]:
-        return self._engine.feeds.history(org, execution_id, after)
-
-    async def timers(self, org: str, execution_id: str) -> list[TimerRow]:
-        check_name(execution_id, "workflow_execution_id")
-        found = await self._store.read(reads.Timers(org, execution_id))
-        if not found:
-            await self.get(org, execution_id)
-        return [timer for timer in found if timer.timer_no != DEADLINE_NO]
-
-    async def mailbox(self, org: str, execution_id: str, limit: int = 100) -> ex.MailboxAnswer:
-        return await self._engine.mailboxes.look(await self.get(org, execution_id), self._page(limit))
-
-    async def dead_letters(self, org: str, execution_id: str | None = None, limit: int = 100) -> ex.DeadLetters:
-        if execution_id is not None:
-            check_name(execution_id, "workflow_execution_id")
-        letters = await self._store.read(reads.DeadLetters(org, execution_id, self._page(limit)))
-        return ex.DeadLetters(letters=tuple(letters), now=self._store.clock())
-
-    async def redeliver(self, request: ex.RedeliverSignal) -> ex.Redelivered:
-        check_name(request.workflow_execution_id, "workflow_execution_id")
-        if request.to is None:
-            source = await self.get(request.org, request.workflow_execution_id)
-            request = structs.replace(request, to=source.workflow_id)
-        check_name(request.to, "to")
-        return await self._submit(Redeliver(request))
-
-    def remove_dead_letter(self, request: ex.RemoveDeadLetter) -> asyncio.Future[None]:
-        check_name(request.workflow_execution_id, "workflow_execution_id")
-        return self._submit(Remove(request))
-
-    async def bury_unread(self, request: ex.BuryUnread) -> int:
-        check_text(request.reason, "reason")
-        execution = await self.get(request.org, request.workflow_execution_id)
-        return await self._engine.mailboxes.bury(request, execution)
-
-    async def outcome(self, org: str, execution_id: str) -> ex.Outcome:
-        outcomes, key = self._engine.outcomes, (org, execution_id)
-        known_open = outcomes.known_open(key)
-        recent = None if known_open else outcomes.recent(key)
-        if recent is not None:
-            return recent
-        # Wait first, look second: an end between the two is then seen by one of them.
-        waiter = outcomes.wait(key, asyncio.get_running_loop())
-        try:
-            if not known_open:
-                execution = await self.get(org, execution_id)
-                if not execution.is_open:
-                    last = await self._store.read(reads.LastEvents(org, [execution_id]))
-                    return ex.Outcome(execution.status, last[execution_id])
-            return await waiter
-        finally:
-            if not waiter.done() or waiter.cancelled():
-                outcomes.forget(key, waiter)
-
-    async def list(self, request: ex.ListExecutions) -> ex.ExecutionPage:
-        self._page(request.limit)
-        check_tags(request.metadata)
-        for text in (request.workflow_id, request.queue, *request.kinds):
-            if text is not None:
-                check_text(text, "filter")
-        found = await self._store.read(
-            reads.ListExecutions(
-                org=request.org,
-                statuses=request.statuses,
-                kinds=request.kinds,
-                workflow_id=request.workflow_id,
-                queue=request.queue,
-                metadata=request.metadata,
-                created_from=request.created_from,
-                created_before=request.created_before,
-                before=self._engine.cursors.read(request),
-                limit=request.limit + 1,
-            )
-        )
-        page, more = tuple(found[: request.limit]), len(found) > request.limit
-        return ex.ExecutionPage(page, self._engine.cursors.make(request, page[-1].id) if more else None)
-
-    def _page(self, limit: int) -> int:
-        if not 1 <= limit <= self._limits.page_size:
-            raise InvalidRequest(f"limit must lie between 1 and {self._limits.page_size}", field="limit")
-        return limit
 
 
 class LocalUpkeep:
@@ -456,5 +281,5 @@ class LocalUpkeep:
             closed = [execution for execution in found.values() if not execution.is_open]
             last = await store.read(reads.LastEvents(org, [execution.id for execution in closed]))
             outcomes.closed(
-                ((org, execution.id), ex.Outcome(execution.status, last[execution.id])) for execution in closed
+                ((org, execution.id), Outcome(execution.status, last[execution.id])) for execution in closed
             )

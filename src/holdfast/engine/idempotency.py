@@ -25,7 +25,7 @@ from holdfast.model.values import MICRO
 from holdfast.telemetry.traces import TRACEPARENT
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
-_NOT_CONTENT = frozenset({"request_id", "ttl_s"})
+_NOT_CONTENT = frozenset({"request_id", "ttl_s", "wait", "wait_for"})
 _FIELDS: dict[type[Any], tuple[tuple[str, Any], ...]] = {}
 
 

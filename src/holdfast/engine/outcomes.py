@@ -6,7 +6,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Iterable
 
-from holdfast.contract.executions import Outcome
+from holdfast.engine.rules.workspace import Outcome
 
 Key = tuple[str, str]
 """Org and execution id."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from msgspec import UnsetType
+
 from holdfast.contract.calls import QueryExecution
 from holdfast.contract.workers import AnswerQuery, QueryWork
 from holdfast.engine.desk import Desk
@@ -24,7 +26,7 @@ from holdfast.errors import (
     UnknownQuery,
 )
 from holdfast.model.executions import Execution
-from holdfast.model.values import Failure, Payload
+from holdfast.model.values import NULL, Failure, Payload
 
 _PLAIN = {cls.code: cls for cls in (UnknownQuery, PayloadNotDecodable, PayloadNotEncodable, PayloadTooLarge)}
 
@@ -75,8 +77,8 @@ class Queries:
             kind=execution.kind,
             version=execution.version,
             query_name=request.query_name,
-            input=request.input,
-            has_input=request.has_input,
+            input=NULL if isinstance(request.input, UnsetType) else request.input,
+            has_input=not isinstance(request.input, UnsetType),
             as_of=request.as_of,
             last_seq=execution.last_seq,
         )

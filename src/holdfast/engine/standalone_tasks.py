@@ -32,6 +32,7 @@ from holdfast.engine.rules.standalone import TOLD_BY, UNDER_WAY, is_task, no_tas
 from holdfast.engine.task_feeds import TaskFeeds
 from holdfast.engine.tasks.settle import SettleStandalone, SettleTask
 from holdfast.engine.tasks.start import StartStandalone
+from holdfast.engine.rules.workspace import Outcome
 from holdfast.errors import InvalidRequest
 from holdfast.model import events as e
 from holdfast.model.executions import Execution, Status
@@ -62,7 +63,7 @@ class StandaloneTasks:
         run: Run,
         limits: Limits,
         *,
-        outcome: Callable[[str, str], Awaitable[ex.Outcome]],
+        outcome: Callable[[str, str], Awaitable[Outcome]],
         cursors: Callable[[], Cursors],
         tracing: Callable[[], Tracing | None],
         feeds: TaskFeeds,
@@ -270,7 +271,7 @@ def _query(request: tk.ListTasks, before: str | None, limit: int) -> reads.ListE
     )
 
 
-def _result(execution_id: str, outcome: ex.Outcome, events: list[e.HistoryEvent]) -> tk.TaskResult:
+def _result(execution_id: str, outcome: Outcome, events: list[e.HistoryEvent]) -> tk.TaskResult:
     order = order_of(events)
     end = outcome.last_event.body
     failed = next((event.body for event in reversed(events) if isinstance(event.body, e.TaskFailed)), None)

@@ -10,7 +10,8 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 
 from holdfast.contract.calls import RequestUpdate, UpdateOutcome, UpdateStatus, UpdateTicket
-from holdfast.errors import ExecutionClosed, ExecutionNotFound, RequestMismatch, UpdateNotFound
+from holdfast.engine.execution_info import no_execution
+from holdfast.errors import ExecutionClosed, RequestMismatch, UpdateNotFound
 from holdfast.model import events as e
 from holdfast.model.values import NULL, Failure, Payload
 from holdfast.store import reads
@@ -135,10 +136,7 @@ class Updates:
 
     async def _not_found(self, org: str, execution_id: str, update_id: str) -> UpdateOutcome:
         if not await self._store.read(reads.Executions(org, [execution_id])):
-            raise ExecutionNotFound(
-                f"no execution {execution_id!r} in org {org!r}: check the id; list_workflows() shows what there is",
-                execution_id=execution_id,
-            )
+            raise no_execution(org, execution_id)
         raise UpdateNotFound(
             f"execution {execution_id} has no update {update_id!r}: check the id, or request it",
             execution_id=execution_id,

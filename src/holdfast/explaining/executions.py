@@ -8,11 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from shlex import quote
-from typing import NamedTuple
 
-from holdfast.contract.executions import Executions
+from holdfast.contract.execution_reads import (
+    ExecutionInfo,
+    ListPendingTasks,
+    ListPendingTimers,
+    PendingTask,
+    PendingTimer,
+    WaitingFor,
+)
 from holdfast.contract.explanations import Finding, Level
-from holdfast.contract.instants import micros
+from holdfast.contract.history import GetHistory
+from holdfast.contract.instants import micros, micros_or_none
 from holdfast.contract.messages import ListPromises, ListWaits, PromiseInfo, WaitInfo
 from holdfast.contract.operation import Api
 from holdfast.contract.queues import (
@@ -28,11 +35,10 @@ from holdfast.explaining import words
 from holdfast.explaining.events import misses
 from holdfast.explaining.words import length, since
 from holdfast.model import events as e
-from holdfast.model.executions import Execution, Status, TaskRow, TimerRow
+from holdfast.model.executions import Status
 from holdfast.model.messages import PromiseState
 from holdfast.model.standalone import KIND_TAG, TASK_WORKFLOW, is_reserved
-from holdfast.model.values import MICRO, Wait
-from holdfast.wire.rest.reading import UNTOLD
+from holdfast.model.values import MICRO
 
 LAST_EVENTS = 10
 MOST = 1_000
@@ -40,14 +46,6 @@ LATE = 5 * MICRO
 """A timer that is so much overdue is not just about to fire."""
 UNCLAIMED = 10 * MICRO
 """News that nobody has taken for so long: there is no worker for it."""
-
-
-class Sources(NamedTuple):
-    """Where to look."""
-
-    executions: Executions
-    api: Api
-    org: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +88,11 @@ async def read_sessions(api: Api, org: str, now: int) -> Sessions:
 class Examined:
     """What was read about one execution."""
 
-    execution: Execution
+    execution: ExecutionInfo
     now: int
     last_events: tuple[e.HistoryEvent, ...] = ()
-    tasks: tuple[TaskRow, ...] = ()
-    timers: tuple[TimerRow, ...] = ()
+    tasks: tuple[PendingTask, ...] = ()
+    timers: tuple[PendingTimer, ...] = ()
     promises: tuple[PromiseInfo, ...] = ()
     waits: tuple[WaitInfo, ...] = ()
     children: dict[int, str] = field(default_factory=dict)
@@ -105,27 +103,25 @@ class Examined:
     def waits_since(self) -> int:
         """The end of its last turn."""
         turns = [event.at for event in self.last_events if isinstance(event.body, e.TurnCompleted)]
-        return turns[-1] if turns else self.execution.updated_at
+        return turns[-1] if turns else micros(self.execution.updated_at)
 
 
-async def examine(sources: Sources, execution: Execution, *, now: int) -> Examined:
-    executions, api, org = sources
+async def examine(api: Api, execution: ExecutionInfo, *, org: str, now: int) -> Examined:
     id_ = execution.id
-    after = max(0, execution.last_seq - LAST_EVENTS)
-    last = tuple(await executions.history(org, id_, after))
+    last = await _events(api, org, id_, after=max(0, execution.history_length - LAST_EVENTS))
     sessions = await read_sessions(api, org, now)
     if not execution.is_open:
         return Examined(execution, now, last, sessions=sessions)
     kinds = {wait.kind for wait in execution.waiting_for}
-    children = await executions.history(org, id_, types=(e.ChildStarted.TYPE,)) if "child" in kinds else ()
+    children = await _events(api, org, id_, types=(e.ChildStarted.TYPE,)) if "child" in kinds else ()
     promises = (await api.call(ListPromises(org=org, workflow_execution_id=id_))).promises
     waits = (await api.call(ListWaits(org=org, workflow_execution_id=id_))).waits
     return Examined(
         execution=execution,
         now=now,
         last_events=last,
-        tasks=tuple(await executions.tasks(org, id_)),
-        timers=tuple(await executions.timers(org, id_)),
+        tasks=(await api.call(ListPendingTasks(org=org, workflow_execution_id=id_))).tasks,
+        timers=(await api.call(ListPendingTimers(org=org, workflow_execution_id=id_))).timers,
         promises=tuple(row for row in promises if row.state is PromiseState.PENDING),
         waits=waits,
         children={
@@ -136,6 +132,13 @@ async def examine(sources: Sources, execution: Execution, *, now: int) -> Examin
         refusals=await _refusals(api, org, waits),
         sessions=sessions,
     )
+
+
+async def _events(
+    api: Api, org: str, execution_id: str, *, after: int = 0, types: tuple[str, ...] = ()
+) -> tuple[e.HistoryEvent, ...]:
+    found = await api.call(GetHistory(org=org, workflow_execution_id=execution_id, after=after, types=types))
+    return tuple(entry.event for entry in found.events)
 
 
 async def _refusals(api: Api, org: str, waits: tuple[WaitInfo, ...]) -> dict[int, str]:
@@ -184,15 +187,15 @@ def _stuck(seen: Examined) -> Finding:
 
 
 def _pending(seen: Examined) -> Finding:
-    execution, ready = seen.execution, seen.execution.ready
-    assert ready is not None, "that is what pending means"
-    if ready.not_before_at > seen.now:
+    execution = seen.execution
+    ready_at = micros(execution.ready_since or execution.updated_at)
+    if execution.not_before is not None and micros(execution.not_before) > seen.now:
         why = f"is tried again after {execution.crashes} crashes of its worker" if execution.crashes else "begins"
-        return Finding.of(Level.NOTE, f"it {why} at {since(ready.not_before_at, seen.now)}", code="begins_later")
-    told = f"it has news since {since(ready.since_at, seen.now)}, and no worker has taken it"
+        return Finding.of(Level.NOTE, f"it {why} at {since(execution.not_before, seen.now)}", code="begins_later")
+    told = f"it has news since {since(ready_at, seen.now)}, and no worker has taken it"
     has = f"kind {execution.kind!r} version {execution.version!r}"
     if execution.kind == TASK_WORKFLOW:
-        has = f"task {(execution.metadata or {}).get(KIND_TAG, '')!r}"
+        has = f"task {execution.metadata.get(KIND_TAG, '')!r}"
     wanted = f"a worker with {has} on queue {execution.queue!r}"
     run = f"run {wanted}: holdfast worker APP --queue {quote(execution.queue)}"
     paused = _paused(seen, execution.queue, told)
@@ -202,7 +205,7 @@ def _pending(seen: Examined) -> Finding:
         return Finding.of(Level.BAD, f"{told}; no worker ever had this kind and version", run, "unknown_kind")
     if seen.sessions is not None and not seen.sessions.alive:
         return Finding.of(Level.BAD, f"{told}; no worker is connected to this database", run, "no_worker")
-    level = Level.BAD if seen.now - ready.since_at > UNCLAIMED else Level.NOTE
+    level = Level.BAD if seen.now - ready_at > UNCLAIMED else Level.NOTE
     return Finding.of(level, told, run, "unclaimed")
 
 
@@ -230,12 +233,11 @@ def _paused(seen: Examined, queue: str, told: str) -> Finding | None:
 
 
 def _running(seen: Examined) -> Finding:
-    ready = seen.execution.ready
-    assert ready is not None, "that is what running means"
-    holder = "" if ready.worker in {None, UNTOLD} else f" {ready.worker}"
-    told = f"{'a worker' if not holder else 'worker' + holder} runs its code since {since(ready.since_at, seen.now)}"
-    if seen.sessions is not None and ready.worker is not None:
-        row = seen.sessions.worker(ready.worker)
+    execution = seen.execution
+    holder = "a worker" if execution.worker is None else f"worker {execution.worker}"
+    told = f"{holder} runs its code since {since(execution.ready_since or execution.updated_at, seen.now)}"
+    if seen.sessions is not None and execution.worker is not None:
+        row = seen.sessions.worker(execution.worker)
         if row is None or micros(row.lease_until) <= seen.now:
             over = "is unknown" if row is None else f"was last heard of before {since(row.lease_until, seen.now)}"
             told = f"{told}, but that worker {over}"
@@ -268,7 +270,7 @@ def _closed(seen: Examined) -> Finding:
     return Finding.of(Level.OK, f"it has completed {ended}", code="completed")
 
 
-def _waiting(seen: Examined, wait: Wait) -> Iterator[Finding]:
+def _waiting(seen: Examined, wait: WaitingFor) -> Iterator[Finding]:
     id_, name = quote(seen.execution.workflow_id), quote(wait.name)
     where = f" ({wait.line})" if wait.line else ""
     told = f"it waits for {words.wait(wait)}{where} since {since(seen.waits_since, seen.now)}"
@@ -294,8 +296,8 @@ def _waiting(seen: Examined, wait: Wait) -> Iterator[Finding]:
             yield Finding.of(Level.OK, told, code=code)
 
 
-def _timer(seen: Examined, wait: Wait, where: str) -> Finding:
-    due = wait.until_at
+def _timer(seen: Examined, wait: WaitingFor, where: str) -> Finding:
+    due = micros_or_none(wait.until)
     if due is not None and seen.now - due > LATE:
         return Finding.of(
             Level.BAD,
@@ -307,7 +309,7 @@ def _timer(seen: Examined, wait: Wait, where: str) -> Finding:
     return Finding.of(Level.OK, f"its {words.wait(wait)}{where} goes on meanwhile{left}", code="waits_for_timer")
 
 
-def _task(seen: Examined, wait: Wait, told: str) -> Finding:
+def _task(seen: Examined, wait: WaitingFor, told: str) -> Finding:
     row = next((task for task in seen.tasks if task.task_no == wait.number), None)
     if row is None:
         told = f"{told}, which has just ended, or is missing"
@@ -315,24 +317,24 @@ def _task(seen: Examined, wait: Wait, told: str) -> Finding:
     told = f"{told}: attempt {row.attempt}, {words.task_state(row, seen.now)}"
     if row.last_failure is not None:
         told += f"; the last one failed with {words.failure(row.last_failure)}"
-    if row.worker is not None:
+    if row.running:
         return Finding.of(Level.OK, told, code="task_running")
     if row.deferred:
         complete = "whoever has its token: holdfast task complete TOKEN --input JSON"
         if seen.execution.kind == TASK_WORKFLOW:
             complete = f"holdfast task complete {quote(seen.execution.workflow_id)} --input JSON"
         return Finding.of(Level.OK, told, complete, "task_deferred")
-    if row.not_before_at > seen.now:
+    if row.not_before is not None and micros(row.not_before) > seen.now:
         return Finding.of(Level.NOTE, told, "mend what it says; it is tried again by itself", "task_retried_later")
     paused = _paused(seen, row.queue, told)
     if paused is not None:
         return paused
     run = f"run a worker with task {row.kind!r} on queue {row.queue!r}: holdfast worker APP --queue {quote(row.queue)}"
-    unclaimed = seen.now - max(row.scheduled_at, row.not_before_at) > UNCLAIMED
+    unclaimed = seen.now - micros(max(row.scheduled_at, row.not_before or row.scheduled_at)) > UNCLAIMED
     return Finding.of(Level.BAD if unclaimed else Level.NOTE, told, run, "task_unclaimed")
 
 
-def _subscription(seen: Examined, wait: Wait, told: str) -> Finding:
+def _subscription(seen: Examined, wait: WaitingFor, told: str) -> Finding:
     row = next((found for found in seen.waits if found.wait_no == wait.number), None)
     if row is None:
         return Finding.of(Level.NOTE, told, "if it stays so: holdfast recover", "wait_missing")

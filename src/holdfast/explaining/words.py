@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from typing import Any
 
+import msgspec
 from msgspec import Raw
 
+from holdfast.contract.execution_reads import FailureInfo, PendingTask, WaitingFor
 from holdfast.contract.instants import LAST, micros
-from holdfast.model.executions import NEVER, TaskRow
 from holdfast.model.values import MICRO, Failure, Wait
 
 SHORT = 100
@@ -55,8 +57,10 @@ def since(at: int | datetime, seen_at: int | None = None) -> str:
     return f"{day_time(at)}, {length(passed)} ago" if passed >= 0 else f"{day_time(at)}, in {length(passed)}"
 
 
-def value(payload: Raw | bytes, limit: int = SHORT) -> str:
-    return short(bytes(payload).decode("utf-8", "replace"), limit)
+def value(payload: Any, limit: int = SHORT) -> str:
+    """A payload, or a value that was one."""
+    text = bytes(payload) if isinstance(payload, Raw | bytes) else msgspec.json.encode(payload)
+    return short(text.decode("utf-8", "replace"), limit)
 
 
 def short(text: str, limit: int = SHORT) -> str:
@@ -64,30 +68,31 @@ def short(text: str, limit: int = SHORT) -> str:
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 
 
-def failure(found: Failure | None) -> str:
+def failure(found: Failure | FailureInfo | None) -> str:
     return "" if found is None else short(f"{found.type}: {found.message}" if found.message else found.type, 300)
 
 
-def wait(found: Wait) -> str:
+def wait(found: Wait | WaitingFor) -> str:
     name = f" {clean(found.name)!r}" if found.name else ""
-    until = f" at {day_time(found.until_at)}" if found.until_at is not None else ""
+    until_at = found.until if isinstance(found, WaitingFor) else found.until_at
+    until = f" at {day_time(until_at)}" if until_at is not None else ""
     return f"{found.kind.replace('_', ' ')}{name}{until}"
 
 
-def waits(found: Iterable[Wait]) -> str:
+def waits(found: Iterable[Wait | WaitingFor]) -> str:
     """Timers, which mostly limit something else, come last."""
     return ", ".join(wait(one) for one in sorted(found, key=lambda one: one.kind == "timer"))
 
 
-def task_state(task: TaskRow, seen_at: int | None = None) -> str:
+def task_state(task: PendingTask, seen_at: int | None = None) -> str:
     """Where an unfinished task stands."""
     seen_at = now() if seen_at is None else seen_at
     progress = "" if task.progress is None else f", {task.progress:.0%} done"
-    if task.worker is not None:
+    if task.running:
         began = f" since {day_time(task.started_at)}" if task.started_at is not None else ""
         return f"running{began}{progress}"
     if task.deferred:
         return f"waits to be completed by its token{progress}"
-    if task.attempt and seen_at < task.not_before_at < NEVER:
-        return f"tried again in {length(task.not_before_at - seen_at)}{progress}"
+    if task.attempt and task.not_before is not None and micros(task.not_before) > seen_at:
+        return f"tried again in {length(micros(task.not_before) - seen_at)}{progress}"
     return f"waits for a worker{progress}"

@@ -15,7 +15,8 @@ from typing import Any
 import msgspec
 
 from holdfast.client.views import instant, microseconds, result_of
-from holdfast.contract.executions import Outcome as Ending
+from holdfast.engine.execution_info import workflow_result
+from holdfast.engine.rules.workspace import Outcome as Ending
 from holdfast.errors import InvalidRequest, NeverSettled
 from holdfast.model import commands as c
 from holdfast.model import events as e
@@ -541,7 +542,7 @@ class MockWorkflowContext:
         last = self.history[-1]
         if isinstance(last.body, e.WorkflowContinued):
             return None
-        return result_of(Ending(_STATUS[type(last.body)], last), definition.result_type)
+        return result_of(workflow_result("", Ending(_STATUS[type(last.body)], last)), definition.result_type)
 
     def _waits(self) -> str:
         return "; ".join(_told(wait.kind, wait.name, wait.line) for wait in self._machine.waits()) or "nothing"

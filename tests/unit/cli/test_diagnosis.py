@@ -6,12 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from holdfast.cli import words
 from holdfast.cli.diagnosis import Examined, Finding, Sessions, findings
+from holdfast.contract.execution_reads import ExecutionInfo, PendingTask
 from holdfast.contract.instants import instant
 from holdfast.contract.messages import WaitInfo
 from holdfast.contract.queues import DefinitionInfo, WorkerInfo
+from holdfast.engine.execution_info import execution_info, pending_task
 from holdfast.model.executions import Execution, Ready, State, TaskRow
 from holdfast.model.messages import SubscriptionKind
 from holdfast.model.values import MICRO, Failure, RetryPolicy, TaskTimeouts, Wait
@@ -22,8 +25,8 @@ KNOWN = DefinitionInfo(kind="order", version="1", build="b", registered_at=insta
 ALIVE = WorkerInfo(id="w-1", host="h", pid=1, started_at=instant(0), lease_until=instant(NOW + HOUR))
 
 
-def execution(**fields: Any) -> Execution:
-    return Execution(
+def execution(**fields: Any) -> ExecutionInfo:
+    row = Execution(
         **{
             "id": "e-1",
             "org": "default",
@@ -38,6 +41,7 @@ def execution(**fields: Any) -> Execution:
             **fields,
         }
     )
+    return execution_info(row)
 
 
 def one(seen: Examined) -> Finding:
@@ -49,12 +53,12 @@ def waiting(*waits: Wait, **facts: Any) -> Examined:
     return Examined(execution(waiting_for=waits), NOW, **facts)
 
 
-def held_by(worker: str | None, since_at: int = NOW - HOUR) -> Execution:
+def held_by(worker: str | None, since_at: int = NOW - HOUR) -> ExecutionInfo:
     return execution(ready=Ready(since_at=since_at, worker=worker))
 
 
-def task(**fields: Any) -> TaskRow:
-    return TaskRow(
+def task(**fields: Any) -> PendingTask:
+    row = TaskRow(
         **{
             "execution_id": "e-1",
             "task_no": 1,
@@ -68,6 +72,7 @@ def task(**fields: Any) -> TaskRow:
             **fields,
         }
     )
+    return pending_task(row)
 
 
 def test_a_worker_that_is_lost_is_found_out():
@@ -79,9 +84,9 @@ def test_a_worker_that_is_lost_is_found_out():
 
 
 def test_a_worker_that_works_is_named():
-    """On a server nobody tells which one it is."""
+    """A server of an earlier version does not tell which one it is."""
     there = one(Examined(held_by("w-1"), NOW, sessions=Sessions((ALIVE,), alive=(ALIVE,))))
-    elsewhere = one(Examined(held_by("elsewhere"), NOW))
+    elsewhere = one(Examined(structs.replace(held_by("w-1"), worker=None), NOW))
 
     assert ("ok", "ok") == (there.level, elsewhere.level)
     assert there.text.startswith("worker w-1 runs its code")

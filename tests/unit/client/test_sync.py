@@ -92,14 +92,14 @@ async def test_context_variables_go_along(engine):
     client = (await engine(workflows=ALL)).client
     trace = contextvars.ContextVar("trace", default="")
     seen = []
-    executions = client.executions
-    start = executions.start
+    api = client.api
+    call = api.call
 
     def watched(request, using=None):
         seen.append(trace.get())
-        return start(request, using)
+        return call(request, using)
 
-    executions.start = watched
+    api.call = watched
 
     def script() -> None:
         trace.set("mine")
@@ -161,7 +161,7 @@ async def test_exceptions_keep_their_type_and_traceback(engine):
 
     names = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
     assert "ask_for_nothing" in names
-    assert ["describe", "get"] == names[-2:]
+    assert ["describe", "get", "row"] == names[-3:]
 
 
 async def test_errors_of_every_kind(engine):

@@ -1,11 +1,14 @@
 """Page cursors: nobody can make one, change one, or use somebody else's."""
 
+import hmac
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
-from holdfast.contract.executions import ListExecutions
+from holdfast.contract.execution_reads import ListExecutions
 from holdfast.engine.cursors import Cursors
 from holdfast.errors import InvalidCursor
 from holdfast.model.executions import Status
@@ -94,3 +97,25 @@ def test_the_secret_is_asked_for_once():
 
     cursors.read(asked(cursor=cursors.make(asked(), LAST)))
     assert [1] == asked_for
+
+
+def test_a_cursor_of_an_earlier_version_fits(cursors):
+    """It was made over microseconds and pairs, under the names of the fields."""
+    when = datetime(2026, 1, 2, tzinfo=UTC)
+    request = asked(metadata={"b": "2", "a": "1"}, created_from=when)
+    before = {
+        "org": "one",
+        "statuses": [],
+        "kinds": ["order"],
+        "workflow_id": None,
+        "queue": None,
+        "metadata": [["a", "1"], ["b", "2"]],
+        "created_from": int(when.timestamp()) * 1_000_000,
+        "created_before": None,
+        "cursor": None,
+        "limit": 0,
+    }
+    key = hmac.digest(b"the secret of this installation", b"cursors", "sha256")
+    mac = hmac.digest(key, msgspec.json.encode(("ListExecutions", before, LAST)), "sha256")[:16]
+
+    assert urlsafe_b64encode(mac + LAST.encode()).decode() == cursors.make(request, LAST)

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from holdfast import WorkflowContext, workflow
+from holdfast.contract.history import StreamHistory
 from holdfast.errors import ExecutionNotFound
 
 
@@ -18,7 +19,8 @@ async def listens(ctx: WorkflowContext, count: int) -> int:
 
 
 async def followed(client, execution_id, after=0):
-    return [event async for events in client.executions.follow(client.org, execution_id, after) for event in events]
+    request = StreamHistory(org=client.org, workflow_execution_id=execution_id, after=after)
+    return [entry.event async for entries in client.api.stream(request) for entry in entries]
 
 
 async def test_events_come_as_they_are_committed_until_the_end(engine):

@@ -53,7 +53,7 @@ async def test_at_every_event_where_a_turn_ends(engine, database_url):
     running = await engine(workflows=[asks], tasks=[double])
     handle, result = await run(running.client)
     history = await handle.history()
-    original = await running.client.executions.get("default", handle.id)
+    original = await running.client.workflow(handle.id).describe()
 
     for seq in points(history):
         fork = await handle.fork(at_event=seq, reapply_signals=True)
@@ -65,7 +65,7 @@ async def test_at_every_event_where_a_turn_ends(engine, database_url):
         )
         assert expected == new[seq].body
         check_whole(asks, new, fork.id)
-    assert original == await running.client.executions.get("default", handle.id)
+    assert original == await running.client.workflow(handle.id).describe()
     assert history == await handle.history()
     assert handle.id == (await running.client.find_workflow("w")).id
     await check_all(running)

@@ -1,6 +1,8 @@
 """Idempotency keys: one table and one rule for starts, tasks, promises and events."""
 
 import asyncio
+from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -521,3 +523,11 @@ async def test_keys_survive_a_restart(engine):
     again = await (await engine(workflows=ALL)).client.start_workflow(order, 1, idempotency_key="k")
 
     assert (first.id, False) == (again.id, again.idempotency_key_new)
+
+
+def test_a_fingerprint_of_an_earlier_version_fits():
+    """It has microseconds for an instant, and nothing of payloads that were left out."""
+    request = StartWorkflow(org="o", kind="k", start_at=datetime(2026, 1, 2, tzinfo=UTC), request_id="r", ttl_s=5)
+    content = b'{"kind":"k","org":"o","start_at":%d}' % (int(datetime(2026, 1, 2, tzinfo=UTC).timestamp()) * 10**6)
+
+    assert sha256(b"StartWorkflow" + content).hexdigest() == fingerprint_of(request)

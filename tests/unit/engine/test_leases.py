@@ -8,6 +8,7 @@ from msgspec import Raw
 
 from holdfast import Engine, EngineConfig, Status, WorkerConfig
 from holdfast.contract import workers as wk
+from holdfast.contract.instants import micros
 from holdfast.errors import InvalidRequest, StaleAttempt, StaleClaim
 from holdfast.model import commands as c
 from holdfast.model import events as e
@@ -329,7 +330,7 @@ async def test_a_turn_with_commands_leaves_their_rows(running, hand):
     assert ["SIGNAL_RECEIVED", "TASK_SCHEDULED", "TIMER_STARTED"] == [event.type for event in history[1:]]
     assert [1, 1] == [event.body.up_to for event in history[2:]]
     assert [1] == [row.task_no for row in await handle.pending_tasks()]
-    assert [fire_at] == [row.fire_at for row in await handle.pending_timers()]
+    assert [fire_at] == [micros(row.fire_at) for row in await handle.pending_timers()]
 
 
 def step(number: int, up_to: int) -> e.StepCompleted:

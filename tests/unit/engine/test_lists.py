@@ -80,6 +80,20 @@ async def test_filter_by_status(client):
     assert [] == await listed(client, status=Status.STUCK)
 
 
+async def test_those_without_a_result_say_why(client):
+    """Of a page in one go: what failed with its error, what was ended with the reason."""
+    await started(client, break_down, 1, workflow_id="failed")
+    await started(client, wait_for_go, 1, workflow_id="ended")
+    await started(client, finish, 1, workflow_id="done")
+    await (await client.find_workflow("ended")).terminate("enough")
+    await settled(client, FAILED=1, TERMINATED=1, COMPLETED=1)
+
+    found = {view.workflow_id: view.failure for view in (await client.list_workflows()).items}
+    assert ("ValueError", "no") == (found["failed"].type, found["failed"].message)
+    assert ("WorkflowTerminated", "enough") == (found["ended"].type, found["ended"].message)
+    assert found["done"] is None
+
+
 async def test_filter_by_kind(client):
     """One kind or several."""
     one = await started(client, finish, 2)

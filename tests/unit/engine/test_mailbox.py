@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from holdfast import EngineConfig, Limits, SyncEngine, WorkflowContext, errors, query, signal, workflow
-from holdfast.contract.executions import BuryUnread, TerminateExecution
+from holdfast.contract.executions import TerminateExecution
+from holdfast.contract.mailboxes import BuryUnread
 from holdfast.engine.executions.bury_unread import Bury
 from holdfast.model import events as e
 from holdfast.store.reads import History

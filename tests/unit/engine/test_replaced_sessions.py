@@ -8,6 +8,7 @@ from holdfast import Engine, WorkflowContext, task, workflow
 from holdfast.contract import workers as wk
 from holdfast.model.commands import ScheduleTask, Turn
 from holdfast.model.values import Token
+from holdfast.store import reads
 from tests.conftest import OpenEngine
 
 
@@ -64,9 +65,9 @@ async def test_running_attempts_go_over_and_turns_are_free(engine: OpenEngine):
     kept = await workers.replace(wk.ReplaceSession(org="default", session="old", by="new", running=(attempt,)))
 
     assert (attempt,) == kept
-    (row,) = await opened._local.executions.tasks("default", task_work.execution_id)
+    (row,) = await opened.storage.read(reads.Tasks("default", task_work.execution_id))
     assert ("new", 1) == (row.worker, row.attempt)
-    execution = await opened._local.executions.get("default", turn.execution_id)
+    execution = await opened._local.reads.row("default", turn.execution_id)
     assert execution.ready is not None
     assert (None, 0) == (execution.ready.worker, execution.crashes)
     await workers.complete_task(
@@ -78,7 +79,7 @@ async def test_running_attempts_go_over_and_turns_are_free(engine: OpenEngine):
             token=task_work.token,
         )
     )
-    assert [] == await opened._local.executions.tasks("default", task_work.execution_id)
+    assert [] == await opened.storage.read(reads.Tasks("default", task_work.execution_id))
 
 
 async def test_attempt_that_is_not_named_is_free(engine: OpenEngine):
@@ -94,7 +95,7 @@ async def test_attempt_that_is_not_named_is_free(engine: OpenEngine):
 
     assert () == kept
     for found in tasks:
-        (row,) = await opened._local.executions.tasks("default", found.execution_id)
+        (row,) = await opened.storage.read(reads.Tasks("default", found.execution_id))
         assert (None, 0) == (row.worker, row.attempt)
 
 
@@ -107,8 +108,8 @@ async def test_session_of_another_org_is_left_alone(engine: OpenEngine):
 
     await workers.replace(wk.ReplaceSession(org="other", session="old", by="new"))
 
-    (row,) = await opened._local.executions.tasks("default", found.execution_id)
-    execution = await opened._local.executions.get("default", turn.execution_id)
+    (row,) = await opened.storage.read(reads.Tasks("default", found.execution_id))
+    execution = await opened._local.reads.row("default", turn.execution_id)
     assert execution.ready is not None
     assert ("old", "old") == (row.worker, execution.ready.worker)
 

@@ -113,7 +113,7 @@ async def test_an_open_child_gets_its_new_parent(engine):
     assert again.id == (await born.describe()).parent_execution_id
     await running.recover()
     assert (await born.status()).is_open
-    assert not (await running.client.executions.get("default", born.id)).cancel_requested
+    assert not (await running.client.workflow(born.id).describe()).cancel_requested
     await born.signal("go", "grown")
     await again.signal("own", "own")
     assert ["own", "grown"] == await again.result(timeout=20)
@@ -129,7 +129,7 @@ async def test_its_fate_hangs_on_the_new_parent(engine):
     await again.terminate()
 
     await reached(born, Status.CANCELLED)
-    heads = [await running.client.executions.get("default", one.id) for one in (handle, again)]
+    heads = [await running.client.workflow(one.id).describe() for one in (handle, again)]
     assert [0, 0] == [head.open_children for head in heads]
     await check_all(running)
 
@@ -329,7 +329,7 @@ async def test_an_update_that_is_refused_while_its_execution_is_reset_stays_refu
     handle = await client.start_workflow(Picky)
     asked = asyncio.ensure_future(handle.update("add", -1, timeout=20))
     await until(lambda: has(handle, "UPDATE_REQUESTED"))
-    local = running._local.executions
+    local = running._local.rebuilds
     store = local._store
 
     class Slow:

@@ -61,7 +61,7 @@ async def family(running, kind=parent):
     await waiting(first)
     await first.signal("go", "on")
     await reached(first, Status.CONTINUED)
-    second = client.workflow((await client.executions.get("default", first.id)).successor)
+    second = client.workflow((await client.workflow(first.id).describe()).successor)
     await waiting(second)
     await remove(running, first.id)
     return handle, first, second
@@ -185,9 +185,9 @@ class Meddled:
     """A store in which something happens after the n-th read of a kind."""
 
     def __init__(self, running, kind, number, what):
-        self._executions, self._what = running._local.executions, what
+        self._rebuilds, self._what = running._local.rebuilds, what
         self._kind, self._left = kind, number
-        self.store, self._executions._store = self._executions._store, self
+        self.store, self._rebuilds._store = self._rebuilds._store, self
 
     def __getattr__(self, name):
         return getattr(self.store, name)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from holdfast.api.grpc.calls import Call, Method
 from holdfast.api.grpc.histories import LARGEST_PAGE, history_page
 from holdfast.api.nouns import Nouns
 from holdfast.contract.calls import UpdateStatus
+from holdfast.contract.execution_reads import FindWorkflow, GetResult, GetWorkflow
+from holdfast.contract.history import PAGE, GetHistory
 from holdfast.errors import InvalidRequest, UpdateFailed, UpdateRejected
+from holdfast.model.events import HistoryEvent
 from holdfast.model.keys import Role
 from holdfast.wire.grpc import dispatch as wire
 from holdfast.wire.grpc import holdfast_pb2 as pb
@@ -22,8 +24,6 @@ class Dispatch:
     """The handlers. Each gets a call that was let in, and its message."""
 
     def __init__(self, nouns: Nouns) -> None:
-        self._api = nouns.api
-        self._executions = nouns.executions
         self._api = nouns.api
 
     def methods(self) -> tuple[Method, ...]:
@@ -49,11 +49,10 @@ class Dispatch:
         return wire.published(await self._api.call(wire.publish(message, call.org, call.request_id)))
 
     async def query(self, call: Call, message: Any) -> pb.QueryWorkflowResponse:
-        return pb.QueryWorkflowResponse(result=bytes(await self._executions.query(wire.query(message, call.org))))
+        return pb.QueryWorkflowResponse(result=bytes((await self._api.call(wire.query(message, call.org))).result))
 
     async def update(self, call: Call, message: Any) -> pb.UpdateWorkflowResponse:
-        ticket = await self._executions.request_update(wire.update(message, call.org))
-        outcome = await self._executions.update_outcome(call.org, ticket, UpdateStatus.COMPLETED)
+        outcome = await self._api.call(wire.update(message, call.org))
         if outcome.status is not UpdateStatus.COMPLETED:
             failure = outcome.failure
             cls = UpdateRejected if outcome.status is UpdateStatus.REJECTED else UpdateFailed
@@ -66,28 +65,36 @@ class Dispatch:
 
     async def get(self, call: Call, message: Any) -> pb.GetWorkflowResponse:
         if message.workflow_id and not message.workflow_execution_id:
-            found = await self._executions.find(call.org, message.workflow_id)
+            found = await self._api.call(FindWorkflow(org=call.org, workflow_id=message.workflow_id))
         else:
-            found = await self._executions.get(call.org, message.workflow_execution_id)
+            found = await self._api.call(GetWorkflow(org=call.org, workflow_execution_id=message.workflow_execution_id))
         return pb.GetWorkflowResponse(workflow=wire.execution(found))
 
     async def result(self, call: Call, message: Any) -> pb.GetResultResponse:
         if not 0 <= message.wait_seconds <= LONGEST_WAIT_S:
             raise InvalidRequest(f"wait_seconds must lie between 0 and {LONGEST_WAIT_S}", field="wait_seconds")
-        found = await self._executions.get(call.org, message.workflow_execution_id)
-        if found.is_open and not message.wait_seconds:
-            return pb.GetResultResponse(status=found.status)
-        try:
-            # Somewhat less than the limit of all calls: an answer is better than none.
-            async with asyncio.timeout(min(message.wait_seconds or LONGEST_WAIT_S, LONGEST_WAIT_S - 1)):
-                return wire.outcome(await self._executions.outcome(call.org, message.workflow_execution_id))
-        except TimeoutError:
-            found = await self._executions.get(call.org, message.workflow_execution_id)
-            return pb.GetResultResponse(status=found.status)
+        # Somewhat less than the limit of all calls: an answer is better than none.
+        wait = min(message.wait_seconds, LONGEST_WAIT_S - 1)
+        request = GetResult(org=call.org, workflow_execution_id=message.workflow_execution_id, wait=wait)
+        return wire.outcome(await self._api.call(request))
 
     async def history(self, call: Call, message: Any) -> pb.GetHistoryResponse:
-        return await history_page(self._executions.history, call.org, message, LARGEST_PAGE)
+        return await history_page(self._events, call.org, message, LARGEST_PAGE)
+
+    async def _events(self, org: str, execution_id: str, after: int, limit: int | None) -> list[HistoryEvent]:
+        """One more than the page: if it does not fit into a call, two calls."""
+        found: list[HistoryEvent] = []
+        while limit is None or len(found) < limit:
+            size = PAGE if limit is None else min(PAGE, limit - len(found))
+            page = await self._api.call(
+                GetHistory(org=org, workflow_execution_id=execution_id, after=after, limit=size)
+            )
+            found += [entry.event for entry in page.events]
+            if not page.more:
+                break
+            after = found[-1].seq
+        return found
 
     # Last, so that `list` means the type in the annotations above.
     async def list(self, call: Call, message: Any) -> pb.ListWorkflowsResponse:
-        return wire.page(await self._executions.list(wire.list_request(message, call.org)))
+        return wire.page(await self._api.call(wire.list_request(message, call.org)))

@@ -42,12 +42,13 @@ def _streaming(api: Api, guard: Guard, operation: Operation) -> Method:
     async def handle(call: Call, message: Any) -> AsyncIterator[Any]:
         request = codec.read_request(message, call.org, key=None, by=call.principal, address=call.address)
         checked = time.monotonic()
-        async for record in api.stream(request):
+        async for records in api.stream(request):
             if time.monotonic() - checked > CHECKED_S:
                 # A key that is revoked ends what it has opened.
                 await guard.check_again(call.principal)
                 checked = time.monotonic()
-            yield codec.write_answer(record)
+            for record in records:
+                yield codec.write_answer(record)
 
     role = operation.role if operation.role is not None else Role.READER
     return Method(operation.rpc, codec.request, codec.response, role, handle, streams=True)

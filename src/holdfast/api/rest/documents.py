@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Annotated, Any, Final, NoReturn, TypeVar, get_args, get_origin
 
 import msgspec
 
@@ -63,9 +63,13 @@ _SEVERAL: dict[type, frozenset[str]] = {}
 def _several(into: type[msgspec.Struct]) -> frozenset[str]:
     if into not in _SEVERAL:
         fields = msgspec.structs.fields(into)
-        several = (field for field in fields if getattr(field.type, "__origin__", None) is tuple)
-        _SEVERAL[into] = frozenset(field.encode_name for field in several)
+        _SEVERAL[into] = frozenset(field.encode_name for field in fields if _takes_several(field.type))
     return _SEVERAL[into]
+
+
+def _takes_several(annotation: Any) -> bool:
+    plain = get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
+    return get_origin(plain) is tuple
 
 
 def refused(error: msgspec.ValidationError) -> InvalidRequest:

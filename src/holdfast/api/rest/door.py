@@ -150,7 +150,7 @@ class RestDoor:
         self._authenticator = authenticator
         self._config = config
         self._router = Router(OPERATIONS)
-        self._lists = ListWatches(nouns.executions, nouns.feeds)
+        self._lists = ListWatches(nouns.api, nouns.feeds)
         self._pages = pages.pages() if config.documentation else {}
         self.guests = Guests(authenticator, config.streams)
 

@@ -12,7 +12,7 @@ import msgspec
 from holdfast.api.errors import PROBLEM_TYPE, Problem
 from holdfast.api.operation import Operation
 from holdfast.api.operations import OPERATIONS
-from holdfast.wire.rest.events import EventView
+from holdfast.contract.history import HistoryEntry
 
 JSON: Final = "application/json"
 REFS: Final = "#/components/schemas/{name}"
@@ -42,7 +42,7 @@ def openapi() -> dict[str, Any]:
         for struct in (operation.body, operation.answer, operation.query)
         if struct is not None
     }
-    every: set[type[msgspec.Struct]] = {*structs, Problem, EventView}
+    every: set[type[msgspec.Struct]] = {*structs, Problem, HistoryEntry}
     ordered = sorted(every, key=lambda struct: struct.__name__)
     refs, components = msgspec.json.schema_components(ordered, ref_template=REFS)
     for component in components.values():
@@ -128,7 +128,7 @@ def _others(operation: Operation, components: dict[str, Any]) -> list[dict[str, 
         found += [{"name": name, "in": "query", "schema": schema} for name, schema in properties.items()]
     if operation.body is not None and "request_id" in operation.body.__struct_fields__:
         found.append(_header("Idempotency-Key", "The same key again is the same call.", 255))
-    if operation.streams and operation.answer is EventView:
+    if operation.streams and operation.answer is HistoryEntry:
         found.append(_header("Last-Event-ID", "Go on after the event of this number.", 18))
     return found
 

@@ -10,21 +10,21 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import AsyncIterator
+from datetime import datetime
 from typing import Final
 
 import msgspec
 
-from holdfast.contract.executions import Executions, ListExecutions
+from holdfast.contract.execution_reads import ExecutionInfo, ListExecutions
 from holdfast.contract.feeds import Feeds
+from holdfast.contract.operation import Api
 from holdfast.errors import HoldfastError
-from holdfast.model.executions import Execution
-from holdfast.wire.rest.views import execution_view
 
 log = logging.getLogger("holdfast.api")
 PAUSE_S: Final = 0.1
 _ENCODE: Final = msgspec.json.Encoder().encode
 
-Shown = tuple[int, str, int]
+Shown = tuple[int, str, datetime]
 """What tells whether an execution looks as it did: length of its history, status, time of its last change."""
 
 
@@ -61,8 +61,8 @@ class Follower:
 class Watch:
     """One list and those who follow it."""
 
-    def __init__(self, executions: Executions, feeds: Feeds, request: ListExecutions) -> None:
-        self._executions = executions
+    def __init__(self, api: Api, feeds: Feeds, request: ListExecutions) -> None:
+        self._api = api
         self._feeds = feeds
         self._request = request
         self._shown: dict[str, Shown] = {}
@@ -85,7 +85,7 @@ class Watch:
         while True:
             try:
                 tick = await self._feeds.changed(self._request.org, tick)
-                page = await self._executions.list(self._request)
+                page = await self._api.call(self._request)
             except HoldfastError as error:
                 log.warning("a list can't be followed just now: %s", error)
                 await asyncio.sleep(1.0)
@@ -93,17 +93,18 @@ class Watch:
             self._tell(page.items)
             await asyncio.sleep(PAUSE_S)
 
-    def _tell(self, items: tuple[Execution, ...]) -> None:
-        shown = {item.id: (item.last_seq, str(item.status), item.updated_at) for item in items}
+    def _tell(self, items: tuple[ExecutionInfo, ...]) -> None:
+        shown = {item.workflow_execution_id: (item.history_length, str(item.status), item.updated_at) for item in items}
         for gone in self._shown.keys() - shown.keys():
             self._frames.pop(gone, None)
             self._put(gone, b'event: removed\ndata: {"workflow_execution_id":"%b"}\n\n' % gone.encode())
         for item in reversed(items):
-            if self._shown.get(item.id) != shown[item.id]:
-                frame = b"event: execution\ndata: %b\n\n" % _ENCODE(execution_view(item))
-                self._frames[item.id] = frame
-                self._put(item.id, frame)
-        self._frames = {item.id: self._frames[item.id] for item in items}
+            key = item.workflow_execution_id
+            if self._shown.get(key) != shown[key]:
+                frame = b"event: execution\ndata: %b\n\n" % _ENCODE(item)
+                self._frames[key] = frame
+                self._put(key, frame)
+        self._frames = {key: self._frames[key] for key in shown}
         self._shown = shown
 
     def _put(self, execution_id: str, frame: bytes) -> None:
@@ -114,15 +115,16 @@ class Watch:
 class ListWatches:
     """All lists that are followed through this door."""
 
-    def __init__(self, executions: Executions, feeds: Feeds) -> None:
-        self._executions = executions
+    def __init__(self, api: Api, feeds: Feeds) -> None:
+        self._api = api
         self._feeds = feeds
-        self._watches: dict[ListExecutions, Watch] = {}
+        self._watches: dict[bytes, Watch] = {}
 
     async def follow(self, request: ListExecutions) -> AsyncIterator[bytes]:
-        watch = self._watches.get(request)
+        key = _ENCODE(request)
+        watch = self._watches.get(key)
         if watch is None:
-            watch = self._watches[request] = Watch(self._executions, self._feeds, request)
+            watch = self._watches[key] = Watch(self._api, self._feeds, request)
         follower = watch.join()
         try:
             while True:
@@ -130,6 +132,6 @@ class ListWatches:
         finally:
             watch.followers.discard(follower)
             if not watch.followers:
-                self._watches.pop(request, None)
+                self._watches.pop(key, None)
                 if watch.task is not None:
                     watch.task.cancel()

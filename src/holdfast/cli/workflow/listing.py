@@ -14,8 +14,7 @@ from holdfast.cli.inputs import PAST, pairs
 if TYPE_CHECKING:
     from holdfast.cli.output import Shown
     from holdfast.client.client import Client
-    from holdfast.contract.executions import ListExecutions
-    from holdfast.model.executions import Execution
+    from holdfast.contract.execution_reads import ExecutionInfo, ListExecutions
 
 PAGE = 200
 WIDE = 140
@@ -49,7 +48,6 @@ STATUSES = (
 @connected
 def list_(door: Door, *, limit: int, **filters: Any) -> None:
     """List executions, the newest first. With --json, one object on each line."""
-    from holdfast.wire.rest.views import execution_view
 
     async def run(client: Client) -> None:
         rows: list[list[Shown]] = []
@@ -60,7 +58,7 @@ def list_(door: Door, *, limit: int, **filters: Any) -> None:
                 break
             rows.append(row(execution))
             if door.out.as_json:
-                door.out.item(execution_view(execution))
+                door.out.item(execution)
         if not door.out.as_json:
             _draw(door, rows)
         if more:
@@ -77,7 +75,7 @@ def _draw(door: Door, rows: list[list[Shown]]) -> None:
     door.out.table(headers, rows, empty=f"no executions match in org {door.org!r}")
 
 
-async def executions(client: Client, limit: int, **filters: Any) -> AsyncIterator[Execution]:
+async def executions(client: Client, limit: int, **filters: Any) -> AsyncIterator[ExecutionInfo]:
     """All that match, page by page; `limit` 0 for no limit."""
     from msgspec import structs
 
@@ -86,7 +84,7 @@ async def executions(client: Client, limit: int, **filters: Any) -> AsyncIterato
     cursor: str | None = None
     while True:
         size = PAGE if left is None else min(PAGE, left)
-        page = await client.executions.list(structs.replace(request, cursor=cursor, limit=size))
+        page = await client.api.call(structs.replace(request, cursor=cursor, limit=size))
         for execution in page.items:
             yield execution
         cursor = page.next_cursor
@@ -107,8 +105,7 @@ def _request(
     since: datetime | None = None,
     before: datetime | None = None,
 ) -> ListExecutions:
-    from holdfast.contract.executions import ListExecutions
-    from holdfast.contract.instants import micros_or_none
+    from holdfast.contract.execution_reads import ListExecutions
     from holdfast.model.executions import OPEN_STATUSES, Status
 
     statuses = {Status(name.upper()) for name in status} | (OPEN_STATUSES if only_open else set())
@@ -118,27 +115,28 @@ def _request(
         kinds=kind,
         workflow_id=workflow_id,
         queue=queue,
-        metadata=tuple(sorted((metadata or {}).items())),
-        created_from=micros_or_none(since),
-        created_before=micros_or_none(before),
+        metadata=metadata or {},
+        created_from=since,
+        created_before=before,
     )
 
 
-def row(execution: Execution) -> list[Shown]:
+def row(execution: ExecutionInfo) -> list[Shown]:
     from holdfast.cli.output import Cell, status_cell
-    from holdfast.cli.words import day_time, short, waits
+    from holdfast.cli.words import day_time, failure, short, waits
     from holdfast.model.executions import Status
 
-    status = execution.status
-    reason = waits(execution.waiting_for) if status is Status.WAITING else ""
+    reason = waits(execution.waiting_for)
     if execution.stuck is not None:
         reason = f"{execution.stuck.code}: {execution.stuck.message}"
+    elif execution.failure is not None:
+        reason = failure(execution.failure)
     return [
         execution.workflow_id,
-        status_cell(status),
+        status_cell(execution.status),
         execution.kind,
         Cell(day_time(execution.created_at), "dim"),
-        str(execution.last_seq),
+        str(execution.history_length),
         Cell(execution.id, "dim"),
-        Cell(short(reason), "red" if execution.stuck is not None else ""),
+        Cell(short(reason), "red" if execution.stuck is not None or execution.status is Status.FAILED else ""),
     ]

@@ -11,7 +11,7 @@ from holdfast.cli.inputs import LENGTH
 
 if TYPE_CHECKING:
     from holdfast.client.client import Client
-    from holdfast.contract.executions import MailboxAnswer
+    from holdfast.contract.mailboxes import Mailbox, MailboxEntry
 
 PAGE = 1_000
 
@@ -24,7 +24,7 @@ PAGE = 1_000
 def history(door: Door, id_: str, *, after: int, limit: int | None) -> None:
     """Show the events of ID, line by line. With --json, one object on each line."""
     from holdfast.cli.story import HEADERS, Story
-    from holdfast.wire.rest.events import event_view
+    from holdfast.contract.history import entry_of
 
     async def run(client: Client) -> None:
         execution = await found(client, id_)
@@ -36,7 +36,7 @@ def history(door: Door, id_: str, *, after: int, limit: int | None) -> None:
             events = await client.history(execution.id, after=last, limit=size)
             for event in events:
                 if door.out.as_json:
-                    door.out.item(event_view(event))
+                    door.out.item(entry_of(event))
                 else:
                     rows.append(story.row(event))
             if len(events) < size:
@@ -70,18 +70,18 @@ async def show_result(door: Door, client: Client, execution_id: str, timeout: fl
     """Print how an execution has ended. Raises ExecutionOutcome if it has no result, TimeoutError."""
     from typing import Any
 
+    from msgspec import structs
+
     from holdfast.client.calls import within
     from holdfast.client.following import outcome_of
     from holdfast.client.views import result_of
-    from holdfast.wire.rest.views import result_view
 
-    outcome = await within(outcome_of(client.executions, client.org, execution_id), timeout)
-    view = result_view(execution_id, outcome)
+    ended = await within(outcome_of(client.api, client.org, execution_id), timeout)
     if door.out.as_json:
-        door.out.document(view)
-    result_of(outcome, Any)
+        door.out.document(structs.replace(ended, workflow_execution_id=execution_id))
+    result_of(ended, Any)
     if not door.out.as_json:
-        door.out.json_text(bytes(view.result))
+        door.out.json_text(bytes(ended.result))
 
 
 @click.command()
@@ -98,29 +98,32 @@ def mailbox(door: Door, id_: str, *, limit: int, app: str | None) -> None:
     import asyncio
 
     from holdfast.cli.workflow.call import with_code
-    from holdfast.wire.rest.views import mailbox_view
 
-    async def run() -> MailboxAnswer:
+    async def run() -> Mailbox:
         async with with_code(door, app) as client:
             execution = await found(client, id_)
-            return await client.executions.mailbox(client.org, execution.id, limit)
+            return await client.workflow(execution.id).mailbox(limit=limit)
 
     answer = asyncio.run(run())
     if door.out.as_json:
-        door.out.document(mailbox_view(answer))
+        door.out.document(answer)
     else:
         _draw_mailbox(door, answer)
 
 
-def _draw_mailbox(door: Door, answer: MailboxAnswer) -> None:
-    from holdfast.cli.words import length, value
+def _ago(entry: MailboxEntry) -> str:
+    from holdfast.cli.words import length
+    from holdfast.model.values import MICRO
 
-    rows = [
-        [str(one.seq), one.signal_name, f"{length(one.age)} ago", one.reason or "", value(one.signal_value)]
-        for one in answer.signals
-    ]
+    return f"{length(int(entry.age_s * MICRO))} ago"
+
+
+def _draw_mailbox(door: Door, answer: Mailbox) -> None:
+    from holdfast.cli.words import value
+
+    rows = [[str(one.seq), one.signal_name, _ago(one), one.reason or "", value(one.signal_value)] for one in answer]
     door.out.table(("#", "SIGNAL", "RECEIVED", "REASON", "VALUE"), rows, empty="nothing is unread")
-    total = sum(answer.counts.values())
+    total = answer.total
     if total > len(rows):
         door.out.note(f"{total - len(rows)} more: --limit {total} shows all")
     if not answer.complete:

@@ -42,18 +42,17 @@ async def look(client: Client, id_: str, now: int) -> Examined:
 def page(seen: Examined) -> dict[str, Any]:
     """As `show` prints it for scripts."""
     from holdfast.cli.diagnosis import findings
-    from holdfast.wire.rest import views as v
-    from holdfast.wire.rest.events import event_view
+    from holdfast.contract.history import entry_of
 
     return {
-        "execution": v.execution_view(seen.execution),
-        "worker": None if seen.execution.ready is None else seen.execution.ready.worker,
+        "execution": seen.execution,
+        "worker": seen.execution.worker,
         "findings": findings(seen),
-        "tasks": [v.task_view(row) for row in seen.tasks],
-        "timers": [v.timer_view(row) for row in seen.timers],
+        "tasks": seen.tasks,
+        "timers": seen.timers,
         "promises": seen.promises,
         "waits": seen.waits,
-        "last_events": [event_view(event) for event in seen.last_events],
+        "last_events": [entry_of(event) for event in seen.last_events],
     }
 
 
@@ -91,16 +90,13 @@ def draw_finding(out: Output, finding: Finding) -> None:
 
 
 def _draw_relations(out: Output, seen: Examined) -> None:
-    from holdfast.wire.rest.reading import UNTOLD
-
     execution = seen.execution
-    if execution.ready is not None and execution.ready.worker is not None:
-        told = execution.ready.worker
-        out.field("worker", "one of the server's" if told == UNTOLD else told)
+    if execution.worker is not None:
+        out.field("worker", execution.worker)
     if execution.metadata:
         out.field("metadata", ", ".join(f"{key}={value}" for key, value in sorted(execution.metadata.items())))
-    if execution.parent_id is not None:
-        out.field("parent", execution.parent_id)
+    if execution.parent_execution_id is not None:
+        out.field("parent", execution.parent_execution_id)
     if execution.successor is not None:
         out.field("successor", execution.successor)
     if execution.cancel_requested and execution.is_open:
@@ -167,5 +163,5 @@ def _draw_events(out: Output, seen: Examined) -> None:
     from holdfast.cli.story import HEADERS, Story
 
     story = Story()
-    out.heading(f"last {len(seen.last_events)} of {seen.execution.last_seq} events")
+    out.heading(f"last {len(seen.last_events)} of {seen.execution.history_length} events")
     out.table(HEADERS, [story.row(event) for event in seen.last_events])

@@ -40,12 +40,11 @@ def watch(door: Door, id_: str, *, after: int, timeout: float | None) -> None:
 
 async def follow(door: Door, client: Client, execution_id: str, after: int) -> bool:
     """Whether it has completed."""
-    from holdfast.client.following import successor_of
     from holdfast.model.events import WorkflowCompleted
 
     while True:
         last = await _until_closed(door, client, execution_id, after)
-        successor = successor_of(last.body)
+        successor = getattr(last.body, "new_execution_id", None) or getattr(last.body, "successor", None)
         if successor is None:
             return isinstance(last.body, WorkflowCompleted)
         if not door.out.as_json:
@@ -56,7 +55,7 @@ async def follow(door: Door, client: Client, execution_id: str, after: int) -> b
 async def _until_closed(door: Door, client: Client, execution_id: str, after: int) -> HistoryEvent:
     """Tells every event once; the last one."""
     from holdfast.cli.story import Story
-    from holdfast.wire.rest.events import event_view
+    from holdfast.contract.history import StreamHistory
 
     story = Story()
     if after:  # of what lies before, only the names are needed; if all of it is asked for, also the end
@@ -64,13 +63,14 @@ async def _until_closed(door: Door, client: Client, execution_id: str, after: in
             story.what(event.body)
             if event.body.TERMINAL:
                 return event
-    async for events in client.executions.follow(client.org, execution_id, after):
-        for event in events:
+    request = StreamHistory(org=client.org, workflow_execution_id=execution_id, after=after)
+    async for entries in client.api.stream(request):
+        for entry in entries:
             if door.out.as_json:
-                door.out.item(event_view(event))
+                door.out.item(entry)
             else:
-                number, at, kind, what = story.row(event)
+                number, at, kind, what = story.row(entry.event)
                 door.out.line(f"{number.text:>5}  ", at, "  ", kind._replace(text=f"{kind.text:<24}"), "  ", what)
-            if event.body.TERMINAL:
-                return event
+        if entries[-1].event.body.TERMINAL:
+            return entries[-1].event
     raise AssertionError("a history that is followed ends with the end")

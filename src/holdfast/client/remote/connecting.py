@@ -8,9 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from holdfast.client.remote.caller import Caller
-from holdfast.client.remote.http import HttpExecutions
 from holdfast.client.remote.http_api import HttpApi
-from holdfast.client.remote.http_explanations import HttpExplanations
 from holdfast.contract.system import WhoAmI
 
 if TYPE_CHECKING:
@@ -49,14 +47,7 @@ class Connecting:
             await self._caller.close()
             raise
         org = self._org if me.key_id is None and self._org is not None else me.org
-        caller = self._caller
-        client = self._make(
-            api,
-            HttpExecutions(caller),
-            org,
-            payload_limit=me.payload_bytes,
-            explanations=HttpExplanations(caller),
-        )
+        client = self._make(api, org, payload_limit=me.payload_bytes)
         client._on_close = self._caller.close  # noqa: SLF001 - this is how a client is made
         client.portal.open()
         self._client = client

@@ -13,12 +13,11 @@ from msgspec import structs
 
 from holdfast.client.remote.caller import Caller, decoded, new_request_id
 from holdfast.contract.fields import FOREVER
-from holdfast.contract.operation import GET, OPERATIONS, Operation, Request
+from holdfast.contract.operation import GET, OPERATIONS, Request
 from holdfast.errors import InvalidRequest
 from holdfast.wire.rest.request_shapes import shape_of
 
 A = TypeVar("A")
-
 WAIT_S: Final = 25.0
 END: Final = "end"
 
@@ -36,31 +35,31 @@ class HttpApi:
     async def call(self, request: Request[A], using: Any = None) -> A:
         if using is not None:
             refuse_using()
+        if getattr(request, "wait", 0.0) == FOREVER:
+            return await self._patiently(structs.replace(request, wait=WAIT_S))
         operation = OPERATIONS[type(request)]
         shape = shape_of(operation)
         if operation.method == GET:
-            return await self._get(operation, request)
+            found: A = await self._caller.get(
+                shape.target(request), operation.answer, shape.parameters(request), getattr(request, "wait", 0.0)
+            )
+            return found
         made = new_request_id() if shape.has_request_id and request.request_id is None else None  # type: ignore[attr-defined]
         body = shape.content(request, **({"request_id": made} if made else {}))
         repeatable = operation.repeatable or shape.has_request_id
-        wait_s = None if operation.waits else 0.0
+        wait_s = getattr(request, "wait", None if operation.waits else 0.0)
         answer = await self._caller.send(
             operation.method, shape.target(request), body, operation.answer, repeatable=repeatable, wait_s=wait_s
         )
         answered: A = without_key(answer) if made else answer
         return answered
 
-    async def _get(self, operation: Operation, request: Request[A]) -> A:
-        """What is to be waited for, however long it takes, is asked for again and again: servers wait for a while."""
-        shape = shape_of(operation)
-        wait_s = getattr(request, "wait", 0.0)
-        asked = request if wait_s != FOREVER else structs.replace(request, wait=WAIT_S)
+    async def _patiently(self, request: Request[A]) -> A:
+        """Ask again until there is an answer: no server keeps a call for ever."""
         while True:
-            found: A = await self._caller.get(
-                shape.target(asked), operation.answer, shape.parameters(asked), min(wait_s, WAIT_S)
-            )
-            if wait_s != FOREVER or found.closed:  # type: ignore[attr-defined]  # whatever waits says so
-                return found
+            answer = await self.call(request)
+            if request.is_answered_by(answer):
+                return answer
 
     async def stream(self, request: Request[A]) -> AsyncIterator[list[A]]:
         operation = OPERATIONS[type(request)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.contract.executions import BuryUnread
+from holdfast.contract.mailboxes import BuryUnread
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules.closing import bury
 from holdfast.engine.rules.workspace import Workspace

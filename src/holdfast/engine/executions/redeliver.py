@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from holdfast.contract.executions import Redelivered, RedeliverSignal
+from holdfast.contract.mailboxes import Redelivered, RedeliverSignal
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules.dead_letters import find, settle
 from holdfast.engine.rules.signalling import check_signal, receive_signal

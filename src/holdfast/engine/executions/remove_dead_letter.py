@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from holdfast.contract.executions import RemoveDeadLetter
+from holdfast.contract.mailboxes import RemoveDeadLetter
+from holdfast.engine.api import decides
 from holdfast.engine.operation import Operation
 from holdfast.engine.rules.dead_letters import find, settle
 from holdfast.engine.rules.workspace import Workspace
 from holdfast.store.protocol import LoadPlan
 
 
+@decides(RemoveDeadLetter)
 class Remove(Operation[RemoveDeadLetter, None]):
     __slots__ = ()
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
+import msgspec
+
 from holdfast.config import EngineConfig
-from holdfast.contract.executions import Outcome
 from holdfast.contract.workers import Work
 from holdfast.engine.rules.look_backs import Demand, FreshEvents, Question
 from holdfast.errors import ExecutionNotFound, StaleAttempt
 from holdfast.model.events import EventBody, HistoryEvent
-from holdfast.model.executions import CLOSED_STATUS, Execution, TaskRow, TimerRow
+from holdfast.model.executions import CLOSED_STATUS, Execution, Status, TaskRow, TimerRow
 from holdfast.model.messages import DeliveryRow, SubscriptionKind, SubscriptionRow, TokenRow
 from holdfast.model.records import table_of
 from holdfast.model.values import Token
@@ -23,6 +24,13 @@ from holdfast.store.protocol import Changes, Loaded, LookBackKey, TaskKey
 
 R = TypeVar("R")
 Entropy = Callable[[], int]
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """How a closed execution ended: its last event."""
+
+    status: Status
+    last_event: HistoryEvent
 
 
 class Placement(Protocol):

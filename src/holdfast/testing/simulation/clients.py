@@ -17,11 +17,15 @@ from msgspec import Raw
 
 from holdfast.contract import executions as ex
 from holdfast.contract import messages as ms
-from holdfast.contract.calls import RequestUpdate, UpdateStatus, UpdateTicket
+from holdfast.contract.calls import GetUpdate, RequestUpdate, UpdateOutcome, UpdateStatus
+from holdfast.contract.execution_reads import FindWorkflow, GetWorkflow, ListExecutions
 from holdfast.contract.failures import Rejection
+from holdfast.contract.fields import FOREVER
+from holdfast.contract.history import GetHistory
 from holdfast.engine.facade import LocalEngine
 from holdfast.engine.rules.rebuilding import points
 from holdfast.errors import ExecutionClosed, ExecutionNotFound, HoldfastError, OutcomeUnknown, Unavailable
+from holdfast.model.events import HistoryEvent
 from holdfast.model.executions import Execution
 from holdfast.model.values import NULL, Wait
 from holdfast.testing.simulation.ledger import Call, Ledger
@@ -193,7 +197,7 @@ class Clients:
         await self._ask(call, ask)
 
     async def _find(self, workflow_id: str) -> str | None:
-        found = await self._read(lambda engine: engine.executions.find(ORG, workflow_id))
+        found = await self._read(lambda engine: engine.api.call(FindWorkflow(org=ORG, workflow_id=workflow_id)))
         return found.id if found is not None else None
 
     async def _read(self, ask: Callable[[LocalEngine], Awaitable[T]]) -> T | None:
@@ -222,17 +226,25 @@ class Clients:
             update_name=UPDATE,
             input=payload(label),
             update_id=call.request_id,
+            wait_for=UpdateStatus.REQUESTED,
         )
-        ticket = await self._ask(call, lambda engine: engine.executions.request_update(request))
-        if ticket is not None:
-            await self._outcome(call, ticket)
+        requested = await self._ask(call, lambda engine: engine.api.call(request))
+        if requested is not None:
+            await self._outcome(call, requested)
 
-    async def _outcome(self, call: Call, ticket: UpdateTicket) -> None:
+    async def _outcome(self, call: Call, requested: UpdateOutcome) -> None:
+        request = GetUpdate(
+            org=ORG,
+            workflow_execution_id=requested.workflow_execution_id,
+            update_id=requested.update_id,
+            wait=FOREVER,
+            sequence=requested.update_event_sequence or 0,
+        )
         for _ in range(UPDATE_TRIES):
             node = await self._node()
             try:
                 async with asyncio.timeout(PATIENCE_S):
-                    call.outcome = await node.engine.executions.update_outcome(ORG, ticket, UpdateStatus.COMPLETED)
+                    call.outcome = await node.engine.api.call(request)
                     self._ledger.note(f"{call.request_id}: {call.outcome.status}")
                     return
             except UNKNOWN:
@@ -260,13 +272,13 @@ class Clients:
         rng = self._rng
         found = await self._find(workflow_id)
         if rng.random() < ANY:
-            page = await self._read(lambda engine: engine.executions.list(ex.ListExecutions(org=ORG)))
+            page = await self._read(lambda engine: engine.api.call(ListExecutions(org=ORG)))
             found = rng.choice(page.items).id if page is not None and page.items else found
         if found is None:
             return
         if what == "retry":
             await self._end_of(found)
-        history = await self._read(lambda engine: engine.executions.history(ORG, found)) or []
+        history = await self._read(lambda engine: _history(engine, found)) or []
         call = self._call(what, workflow_id)
         call.execution_id, call.known = found, len(history)
         call.reapply = what == "retry" or rng.random() < 0.7
@@ -300,8 +312,9 @@ class Clients:
 
     async def _end_of(self, execution_id: str) -> None:
         """Wait for it, but not for ever: it may be waiting for somebody itself."""
+        request = GetWorkflow(org=ORG, workflow_execution_id=execution_id)
         for _ in range(END_TRIES):
-            head = await self._read(lambda engine: engine.executions.get(ORG, execution_id))
+            head = await self._read(lambda engine: engine.api.call(request))
             if head is None or not head.is_open:
                 return
             await asyncio.sleep(2 * PAUSE_S)
@@ -358,3 +371,13 @@ class Clients:
             request_id=call.request_id,
         )
         await self._ask(call, lambda engine: engine.api.call(request))
+
+
+async def _history(engine: LocalEngine, execution_id: str) -> list[HistoryEvent]:
+    events: list[HistoryEvent] = []
+    while True:
+        request = GetHistory(org=ORG, workflow_execution_id=execution_id, after=len(events))
+        page = await engine.api.call(request)
+        events += [entry.event for entry in page.events]
+        if not page.more:
+            return events

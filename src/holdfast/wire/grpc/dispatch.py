@@ -6,12 +6,17 @@ the message's own field.
 
 from __future__ import annotations
 
+from msgspec import UNSET
+
 from holdfast.contract import calls
+from holdfast.contract import execution_reads as er
 from holdfast.contract import executions as ex
 from holdfast.contract import messages as ms
 from holdfast.contract.failures import Rejection
+from holdfast.contract.fields import FOREVER
+from holdfast.contract.instants import instant_or_none, micros
 from holdfast.model import events as e
-from holdfast.model.executions import Execution, Status
+from holdfast.model.executions import Status
 from holdfast.wire.grpc import holdfast_pb2 as pb
 from holdfast.wire.grpc.fields import choice, given
 from holdfast.wire.grpc.payloads import payload
@@ -82,13 +87,11 @@ def published(answer: ms.PublishResult) -> pb.PublishEventResponse:
 
 
 def query(message: pb.QueryWorkflowRequest, org: str) -> calls.QueryExecution:
-    has_input = message.HasField("input")
     return calls.QueryExecution(
         org=org,
         workflow_execution_id=message.workflow_execution_id,
         query_name=message.query_name,
-        input=payload(message.input, "input"),
-        has_input=has_input,
+        input=payload(message.input, "input") if message.HasField("input") else UNSET,
         as_of=given(message, "as_of"),
     )
 
@@ -100,59 +103,62 @@ def update(message: pb.UpdateWorkflowRequest, org: str) -> calls.RequestUpdate:
         update_name=message.update_name,
         input=payload(message.input, "input"),
         update_id=given(message, "update_id"),
+        wait=FOREVER,
     )
 
 
 # --- looking ---
 
 
-def list_request(message: pb.ListWorkflowsRequest, org: str) -> ex.ListExecutions:
-    return ex.ListExecutions(
+def list_request(message: pb.ListWorkflowsRequest, org: str) -> er.ListExecutions:
+    return er.ListExecutions(
         org=org,
         statuses=tuple(choice(status, Status, "statuses") for status in message.statuses),
         kinds=tuple(message.workflow_kinds),
         workflow_id=message.workflow_id or None,
         queue=message.queue or None,
-        metadata=tuple(message.metadata.items()),
+        metadata=dict(message.metadata),
         cursor=message.cursor or None,
         limit=message.limit or 100,
     )
 
 
-def page(answer: ex.ExecutionPage) -> pb.ListWorkflowsResponse:
+def page(answer: er.WorkflowPage) -> pb.ListWorkflowsResponse:
     return pb.ListWorkflowsResponse(
         workflows=[execution(found) for found in answer.items], next_cursor=answer.next_cursor or ""
     )
 
 
-def execution(found: Execution) -> pb.WorkflowExecution:
+def execution(found: er.ExecutionInfo) -> pb.WorkflowExecution:
     return pb.WorkflowExecution(
-        workflow_execution_id=found.id,
+        workflow_execution_id=found.workflow_execution_id,
         workflow_id=found.workflow_id,
         workflow_kind=found.kind,
         workflow_version=found.version,
         queue=found.queue,
         priority_seconds=found.priority,
         status=found.status,
-        created_at=found.created_at,
-        updated_at=found.updated_at,
-        last_event_sequence=found.last_seq,
-        metadata=found.metadata or {},
+        created_at=micros(found.created_at),
+        updated_at=micros(found.updated_at),
+        last_event_sequence=found.history_length,
+        metadata=found.metadata,
     )
 
 
-def outcome(answer: ex.Outcome) -> pb.GetResultResponse:
-    """How an execution ended, as its last event tells."""
-    body = answer.last_event.body
-    told = pb.GetResultResponse(closed=True, status=answer.status)
+def outcome(answer: er.WorkflowResult) -> pb.GetResultResponse:
+    """How an execution ended; only the status while it has not."""
+    told = pb.GetResultResponse(closed=answer.closed, status=answer.status)
+    if answer.last_event is None:
+        return told
+    told.successor = answer.successor or ""
+    body = answer.last_event.event.body
     match body:
         case e.WorkflowCompleted():
             told.result = bytes(body.result)
         case e.WorkflowFailed():
             told.error_type, told.error = body.failure.type, body.failure.message
         case e.WorkflowContinued():
-            told.successor = body.new_execution_id
+            pass
         case _:
             told.error = getattr(body, "reason", "")
-            told.successor = getattr(body, "successor", None) or ""
     return told

@@ -137,6 +137,8 @@ def _mapping(pairs: tuple[str, ...], name: str) -> dict[str, str]:
         key, equals, value = text.partition("=")
         if not equals:
             raise InvalidRequest(f"{name} is given as key=value, not {text!r:.100}", field=name)
+        if key in found:
+            raise InvalidRequest(f"{name} has the key {key!r:.100} twice", field=name)
         found[key] = value
     return found
 

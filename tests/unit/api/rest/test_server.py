@@ -13,6 +13,7 @@ import pytest
 
 from holdfast import Client, Server, ServerConfig
 from holdfast.api.auth import AuthMode, AuthSettings
+from holdfast.contract.execution_reads import CountExecutions
 from holdfast.errors import InvalidServer, UnprotectedServer
 from holdfast.model.keys import Role
 from tests.certificates import self_signed
@@ -82,14 +83,15 @@ async def test_tls(tmp_path, running, open_door):
 async def test_requests_under_way_finish_when_it_stops(running, open_door, monkeypatch):
     door = await open_door()
     begun, go_on = asyncio.Event(), asyncio.Event()
-    count = running._local.executions.count
+    handlers = running._local.api._handlers
+    count = handlers[CountExecutions]
 
-    async def slow(org):
+    async def slow(request, using):
         begun.set()
         await go_on.wait()
-        return await count(org)
+        return await count(request, using)
 
-    monkeypatch.setattr(running._local.executions, "count", slow)
+    monkeypatch.setitem(handlers, CountExecutions, slow)
     counting = asyncio.create_task(door.get(f"{EXECUTIONS}/count"))
     await begun.wait()
     stopping = asyncio.create_task(door.server.stop())
@@ -112,10 +114,10 @@ async def _refuses(door):
 async def test_what_takes_longer_than_the_grace_is_cut_off(running, open_door, monkeypatch):
     door = await open_door(config=ServerConfig(port=0, shutdown_grace_s=0.05))
 
-    async def never(org):
+    async def never(request, using):
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(running._local.executions, "count", never)
+    monkeypatch.setitem(running._local.api._handlers, CountExecutions, never)
     counting = asyncio.create_task(door.get(f"{EXECUTIONS}/count"))
     await until(lambda: door.server._uvicorn.server_state.tasks)
     await door.server.stop()
@@ -200,10 +202,10 @@ async def test_the_access_log_has_no_secrets(running, open_door, caplog):
 
 
 async def test_a_fault_of_our_own_is_told_without_details(door, running, monkeypatch, caplog):
-    async def broken(org):
+    async def broken(request, using):
         raise RuntimeError("secret of the house")
 
-    monkeypatch.setattr(running._local.executions, "count", broken)
+    monkeypatch.setitem(running._local.api._handlers, CountExecutions, broken)
     answer = await door.get(f"{EXECUTIONS}/count")
 
     assert (500, "internal_error") == (answer.status, answer.json["code"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import msgspec
@@ -14,18 +13,9 @@ from holdfast.api.operations import BY_NAME, OPERATIONS
 from holdfast.api.rest.handlers import HANDLERS
 from holdfast.api.rest.openapi import openapi
 from holdfast.api.rest.routing import Router
-from holdfast.contract.executions import Executions
-from holdfast.contract.explanations import Explanations
-from holdfast.contract.feeds import Feeds
+from holdfast.contract.operation import AuditedRequest, Request
+from holdfast.contract.table import TABLE
 from holdfast.errors import HoldfastError, MethodNotAllowed, RouteNotFound, _all_of
-
-NOUNS = {
-    "executions": Executions,
-    "feeds": Feeds,
-    "explanations": Explanations,
-}
-# To follow is feeds.history to a door.
-NOT_OFFERED = {"executions.follow"}
 
 
 @pytest.fixture(scope="module")
@@ -35,16 +25,14 @@ def document() -> dict[str, Any]:
 
 
 def test_everything_the_contract_offers_is_in_the_table():
-    """A method that is added to the contract needs an operation, or a reason not to have one."""
-    offered = {
-        f"{noun}.{name}"
-        for noun, protocol in NOUNS.items()
-        for name, member in vars(protocol).items()
-        if inspect.isfunction(member) and not name.startswith("_")
-    }
-    assert offered - NOT_OFFERED == {
-        operation.contract for operation in OPERATIONS if operation.contract.partition(".")[0] in NOUNS
-    }
+    """A request that is added to the contract needs a row, and a row is offered."""
+    requests = {cls for cls in _derived(Request) if cls.__module__.startswith("holdfast.contract.")}
+    assert requests - {AuditedRequest} == {row.request for row in TABLE}
+    assert set(TABLE) == {operation.row for operation in OPERATIONS}
+
+
+def _derived(cls: type) -> set[type]:
+    return {found for sub in cls.__subclasses__() for found in (sub, *_derived(sub))}
 
 
 def test_every_operation_is_described_and_every_description_is_an_operation(document):

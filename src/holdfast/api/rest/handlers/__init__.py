@@ -8,17 +8,11 @@ from typing import Any, Final
 from holdfast.api.operation import Operation
 from holdfast.api.operations import OPERATIONS
 from holdfast.api.rest.calls import Call
-from holdfast.api.rest.handlers import (
-    calls,
-    executions,
-    explanations,
-    streams,
-    task_output,
-)
+from holdfast.api.rest.handlers import streams, task_output
 from holdfast.wire.rest.request_shapes import shape_of
 
 Handler = Callable[[Call], Coroutine[Any, Any, Any]]
-_MODULES: Final = (executions, calls, explanations, streams, task_output)
+_MODULES: Final = (streams, task_output)
 
 
 async def by_the_table(call: Call) -> Any:

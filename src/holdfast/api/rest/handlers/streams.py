@@ -13,11 +13,12 @@ from typing import Final
 import msgspec
 
 from holdfast.api.rest.calls import Call, Stream
-from holdfast.api.rest.handlers.executions import list_request
 from holdfast.api.rest.watches import one_line
+from holdfast.contract.execution_reads import GetWorkflow, ListExecutions, StreamExecutions
+from holdfast.contract.history import entry_of
 from holdfast.errors import InvalidRequest
 from holdfast.model.events import HistoryEvent
-from holdfast.wire.rest.events import event_view
+from holdfast.wire.rest.request_shapes import shape_of
 
 _ENCODE: Final = msgspec.json.Encoder().encode
 _FRAMES: Final[OrderedDict[tuple[str, int], tuple[HistoryEvent, bytes]]] = OrderedDict()
@@ -29,7 +30,7 @@ END: Final = b"event: end\ndata: {}\n\n"
 async def stream_history(call: Call) -> Stream:
     after = last_event_id(call)
     # Unknown executions are refused before the stream begins.
-    await call.nouns.executions.get(call.org, call.execution_id)
+    await call.nouns.api.call(GetWorkflow(org=call.org, workflow_execution_id=call.execution_id))
     return Stream(_history(call, after))
 
 
@@ -56,7 +57,7 @@ def _frame(execution_id: str, event: HistoryEvent) -> bytes:
     found = _FRAMES.get(key)
     if found is not None and found[0] is event:
         return found[1]
-    data = one_line(_ENCODE(event_view(event)))
+    data = one_line(_ENCODE(entry_of(event)))
     frame = b"id: %d\nevent: %b\ndata: %b\n\n" % (event.seq, event.type.encode(), data)
     if len(frame) <= REMEMBERED_BYTES:
         _FRAMES[key] = (event, frame)
@@ -66,6 +67,9 @@ def _frame(execution_id: str, event: HistoryEvent) -> bytes:
 
 
 async def stream_workflows(call: Call) -> Stream:
-    request = list_request(call.org, call.query)
-    await call.nouns.executions.list(request)
+    row = call.operation.row
+    assert row is not None, "it was made from a row"
+    asked = shape_of(row).request(call.org, call.path, call.query, key=None, by=None, address="")
+    request = ListExecutions(**{name: getattr(asked, name) for name in StreamExecutions.__struct_fields__})
+    await call.nouns.api.call(request)
     return Stream(call.lists.follow(request))
